@@ -2,7 +2,7 @@
 memdb: everything an AI agent remembers, in one SQLite file.
 
 `open()` gives the file, `db.scope(user)` the memory of one user in it, and
-`scope.session(name)` a conversation. `memdb.aio` has the same calls awaited.
+`scope.session(name)` a conversation. `memdb.aio` has the same calls as coroutines.
 
 Below are the calls that a program makes first. All names can be imported from
 `memdb`; `help(memdb.Entries)` shows one, the module a group:
@@ -283,7 +283,7 @@ _HOMES = {
 if not TYPE_CHECKING:  # a checker would allow any name on a module that has this
 
     def __getattr__(name: str) -> object:
-        """Load the public *name* from its module and keep it, or load the module *name*."""
+        """Load the public *name* from its module and cache it, or load the module *name*."""
         for home, names in _HOMES.items():
             if name in names.split():
                 return globals().setdefault(name, getattr(_load(home), name))
@@ -297,10 +297,10 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
 
     def _load(home: str) -> object:
         """
-        Import the module *home* without collecting garbage meanwhile.
+        Import the module *home* with the garbage collector off.
 
-        Modules make thousands of objects that all stay; looking through them
-        takes a tenth of the whole start (ADR-0007).
+        Modules make thousands of objects that all stay. The collector would walk them again and
+        again, which takes a tenth of the whole start (ADR-0007).
         """
         collecting = gc.isenabled()
         gc.disable()
@@ -312,5 +312,5 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
                 gc.enable()
 
     def __dir__() -> list[str]:
-        """List what the module has, loaded or not."""
+        """List the names of the module, loaded or not."""
         return sorted({*globals(), "aio", "errors", *" ".join(_HOMES.values()).split()})

@@ -1,1 +1,3 @@
-"""The public kit of adapters: a file that a host keeps, its batches, and forms of JSON."""
+"""
+The public kit for adapters: a file that a framework uses, batches of items, and forms of JSON.
+"""

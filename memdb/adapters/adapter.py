@@ -1,9 +1,9 @@
 """
-Base of the objects that a framework calls: the file, its threads, their errors.
+Base of the objects that a framework calls: the open file, its threads, and its errors.
 
-A framework makes such an object from a path, or from a file that is open, and calls it from
-any thread or event loop. Its coroutines run in threads of the object, so no loop waits for
-the disk. Writes run in the order of the calls, reads and calls of a model beside them.
+A framework makes such an object from a path or from an open file, and calls it from any thread or
+event loop. Its coroutines run in threads of the object, so no loop waits for the disk. Writes run
+in the order of the calls; reads and calls of a model run beside them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Adapter:
     """
     An object of a framework on a memdb file.
 
-    A context manager, async too; leaving it closes the file, unless it was open before.
+    It is a context manager, also an asynchronous one. Leaving it closes the file, unless the file
+    was open before.
     """
 
     def __init__(self, source: Source, *, framework: str | None = None, **options: Any) -> None:
@@ -49,8 +50,8 @@ class Adapter:
         Args:
             source: A path, made if it is absent; or a `memdb.MemDB` or `memdb.aio.MemDB`, which
                 several objects can share and which stays open after them.
-            framework: Writer of what is stored in a file opened here. None: by the package.
-            options: For `memdb.open`, with a path.
+            framework: Name of the writer of rows, if the file is opened here. None: by the package.
+            options: Options of `memdb.open`; only for a path.
 
         Raises:
             FileError: the file cannot be used.
@@ -76,14 +77,14 @@ class Adapter:
         self._worker = Threads(self._db.path)
 
     def _translate(self, error: memdb.MemDBError) -> Exception:
-        """Return the error that the framework's own classes raise in place of *error*."""
+        """Return the error that the framework's own classes raise for *error*."""
         return error
 
     def _call(self, work: Callable[[], T]) -> T:
         """
-        Return what *work* gives, done in this thread, with the framework's errors.
+        Return the result of *work*, called in this thread; errors are the framework's.
 
-        A closed file answers Closed, also if *work* would not ask it.
+        If the file is closed, the error is Closed, even if *work* would not use the file.
         """
         if self._db.closed:
             raise self._translate(self._closed())
@@ -97,7 +98,7 @@ class Adapter:
         return Closed(f"{self._db.path} was closed: make a new {type(self).__name__}")
 
     def _with_errors(self, work: Callable[[], T]) -> T:
-        """Return what *work* gives; a value too deep for Python is an InvalidInput."""
+        """Return the result of *work*; a value nested too deep for Python raises InvalidInput."""
         try:
             return work()
         except memdb.MemDBError as error:
@@ -115,11 +116,11 @@ class Adapter:
         to_end: bool = True,
     ) -> T:
         """
-        Return what *work* gives, done in a thread; *then* gets it in this thread.
+        Return the result of *work*, called in a thread; *then* is called with it in this thread.
 
-        A call that is cancelled before it began does nothing. With *to_end* a call that has begun
-        runs to its end, and *then* is called, before the cancelling continues. So the file and the
-        caller agree.
+        A call that is cancelled before it began does nothing. With *to_end*, a call that has begun
+        is finished, and *then* is called, before the cancellation continues. So the file and the
+        caller agree about what is stored.
         """
         self._refuse_closed()
         try:
@@ -137,21 +138,21 @@ class Adapter:
         return self._with_errors(begun.result)
 
     async def _read(self, work: Callable[[], T], kind: Kind = "read") -> T:
-        """Return what *work* gives, done beside other calls; it changes nothing."""
+        """Return the result of *work*, which only reads and runs beside other calls."""
         return await self._run(work, kind=kind, to_end=False)
 
     def _end(self) -> None:
-        """End what the object does besides its calls, before it is closed."""
+        """End what the object does besides its calls; called before the file is closed."""
 
     def close(self) -> None:
-        """Finish the calls under way and close the file; again does nothing."""
+        """Finish the calls under way and close the file. Calling it again does nothing."""
         self._end()
         self._worker.shutdown(wait=True)
         if self._owned:
             self._db.close()
 
     async def aclose(self) -> None:
-        """Do as `close`, without the event loop waiting."""
+        """Close it as `close` does, without blocking the event loop."""
         await asyncio.get_running_loop().run_in_executor(None, partial(Adapter.close, self))
 
     def __enter__(self) -> Self:
@@ -176,7 +177,7 @@ class Adapter:
 
 
 class ScopedAdapter(Adapter):
-    """An object of a framework on the memory of one user and app."""
+    """An object of a framework that works on the memory of one user and app."""
 
     def __init__(
         self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
@@ -189,7 +190,7 @@ class ScopedAdapter(Adapter):
                 `memdb.aio.open`).
             user: The user whose memory it is. None means MEMDB_USER, or "default".
             app: The program it belongs to. None means MEMDB_APP, or "default".
-            options: For `memdb.open`, with a path.
+            options: Options of `memdb.open`; only for a path.
 
         Raises:
             InvalidInput: a name cannot be used.
@@ -200,14 +201,14 @@ class ScopedAdapter(Adapter):
 
 
 def place_of(user: str | None, app: str | None) -> tuple[str, str]:
-    """Return the names of a scope: for None MEMDB_USER or MEMDB_APP, or else "default"."""
+    """Return the names of user and app; None means MEMDB_USER or MEMDB_APP, or else "default"."""
     if user is None:
         user = os.environ.get("MEMDB_USER") or DEFAULT
     return user, os.environ.get("MEMDB_APP") or DEFAULT if app is None else app
 
 
 class OpenFile(ScopedAdapter):
-    """The file of an object whose class cannot be an Adapter, because it is pydantic's."""
+    """The file of an object whose class cannot derive from Adapter, because pydantic makes it."""
 
     @property
     def db(self) -> MemDB:
@@ -220,20 +221,22 @@ class OpenFile(ScopedAdapter):
         return self._scope
 
     def call(self, work: Callable[[], T]) -> T:
-        """Return what *work* gives, done in this thread."""
+        """Return the result of *work*, called in this thread."""
         return self._call(work)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what *work* gives, done in a thread after the writes before; never half."""
+        """
+        Return the result of *work*, called in a thread after the earlier writes.
+        """
         return await self._run(work)
 
     async def read(self, work: Callable[[], T], kind: Kind = "read") -> T:
-        """Return what *work* gives, done in a thread beside other calls."""
+        """Return the result of *work*, called in a thread beside other calls."""
         return await self._read(work, kind)
 
 
 class FileOwner:
-    """An object with a file in `_file` that closes it."""
+    """An object that has its file in `_file` and closes it."""
 
     _file: OpenFile
 
@@ -242,12 +245,12 @@ class FileOwner:
         self._file.close()
 
     async def aclose(self) -> None:
-        """Do as `close`, without the event loop waiting."""
+        """Close it as `close` does, without blocking the event loop."""
         await self._file.aclose()
 
 
 def adapted(method: M) -> M:
-    """Return a method of an Adapter that does all of its work as `_call` does."""
+    """Return a method of an Adapter that does all of its work through `_call`."""
 
     @wraps(method)
     def call(self: Adapter, *args: Any, **options: Any) -> Any:
@@ -257,7 +260,7 @@ def adapted(method: M) -> M:
 
 
 def in_thread(method: Callable[..., Any], kind: Kind = "write") -> Any:
-    """Return a coroutine method that does what *method* of an Adapter does, in a thread."""
+    """Return a coroutine method that runs *method* of an Adapter in a thread."""
 
     @wraps(method)
     async def call(self: Adapter, *args: Any, **options: Any) -> Any:
@@ -268,7 +271,9 @@ def in_thread(method: Callable[..., Any], kind: Kind = "write") -> Any:
 
 
 def twins(method: Callable[..., Any], kind: Kind = "write") -> tuple[Any, Any]:
-    """Return *method* of an object with a file in `_file`: in the caller's thread, and awaited."""
+    """
+    Return *method* for the caller's thread, and the same to await.
+    """
 
     @wraps(method)
     def call(self: Any, *args: Any, **options: Any) -> Any:
@@ -291,16 +296,16 @@ def raise_as(error: Exception, translated: Exception) -> NoReturn:
 
 def import_class(package: str, places: Mapping[str, str], name: str, needs: str, extra: str) -> Any:
     """
-    Return the class *name*, importing its module, for the `__getattr__` of a package.
+    Return the class *name* after importing its module; for the `__getattr__` of a package.
 
     Args:
         places: The module of each class, relative to *package*.
-        needs: The framework's package that has to be importable first.
+        needs: The framework's package, which must be importable.
         extra: The extra of memdb that installs it.
 
     Raises:
         AttributeError: there is no such class.
-        ImportError: the framework is not installed; it says how to install it.
+        ImportError: the framework is not installed; the error says how to install it.
     """
     if name not in places:
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

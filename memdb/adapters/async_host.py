@@ -1,4 +1,6 @@
-"""Calls of a framework for a session of `memdb.aio`; who has none does not load it."""
+"""
+Calls of a framework for a session of `memdb.aio`, which other programs do not load.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class AsyncHost(Twin[Host]):
         after: Callable[[list[Message]], object] | None = None,
     ) -> list[Message]:
         """
-        Add messages as `Session.extend` does, to the end also if the caller is cancelled.
+        Add messages as `Session.extend` does, and finish even if the caller is cancelled.
 
         Args:
             after: Called with the stored messages in the thread that writes,

@@ -1,9 +1,8 @@
 """
 Many items of a namespace at once, as stores of frameworks read, write and delete them.
 
-Keys that no item can have (no text, empty, too long, with a NUL) count as keys without an
-item: frameworks skip absent keys. Each call is one transaction, however many
-items it is about.
+A key that no item can have (not a text, empty, too long, with a NUL) counts as absent, because
+frameworks skip absent keys. Each call is one transaction for any number of items.
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ def is_key(key: object) -> bool:
 
 
 def key_list(keys: Iterable[T], field: str = "keys") -> list[T]:
-    """Return *keys* as a list; InvalidInput for one text, whose characters would be the keys."""
+    """
+    Return *keys* as a list; InvalidInput for a text, whose characters are no keys.
+    """
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidInput(f"{field} is {type(keys).__name__}: give a list of texts")
     return [*keys]
@@ -75,7 +76,9 @@ def delete_many(db: MemDB, items: Items, namespace: Namespace, keys: Iterable[st
 
 
 def delete_all(db: MemDB, items: Items, namespace: Namespace) -> int:
-    """Remove every item of a namespace, not below it; return how many there were."""
+    """
+    Remove every item of a namespace, but none of the namespaces below it; return their number.
+    """
     with db.transaction():
         return delete_many(db, items, namespace, items.keys(namespace))
 

@@ -1,9 +1,9 @@
 """
-Bookkeeping for frameworks: of sessions that they own, of answers that they keep.
+Bookkeeping for frameworks that have their own sessions or cache answers.
 
 Frameworks with sessions of their own keep state beside a session, and store an event together
-with its changes. They choose the window that a model sees. They use `Host(session)`, and for a
-session of `memdb.aio` `memdb.adapters.async_host.AsyncHost(session)`.
+with its changes. The framework chooses the messages that a model sees. They use `Host(session)`,
+and for a session of `memdb.aio` `memdb.adapters.async_host.AsyncHost(session)`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAX_ID_CHARS = 1_000
 
 @observed
 class Host:
-    """Calls of a framework for a session, or a branch of one, that it owns."""
+    """Calls of a framework for a session or a branch that it owns."""
 
     __slots__ = ("_name", "_owner", "_services", "_session")
 
@@ -73,7 +73,7 @@ class Host:
         app_state: Mapping[str, Any] | None = None,
     ) -> SessionHead:
         """
-        Make the session as `Session.create` does, and set state.
+        Create the session as `Session.create` does, and set state.
 
         Args:
             title, metadata, created: As in `Session.create`.
@@ -106,16 +106,16 @@ class Host:
         app_state: Mapping[str, Any] | None = None,
     ) -> Message:
         """
-        Add a message together with what it changes, all or nothing.
+        Add a message and the state that it changes, all or nothing.
 
-        A message whose external id the session has changes nothing at all; the
-        stored one is returned.
+        If the session already has the external id of the message, nothing changes, and the stored
+        message is returned.
 
         Args:
             message: A `NewMessage`, or a dict with its fields by name.
             expected: `last_seq` or the session's head as you know it: if messages were
                 added since, or its metadata differs from the head's, nothing is written.
-            metadata: Takes the place of the session's metadata; None means that it stays.
+            metadata: Replaces the session's metadata; None keeps it.
             state: Values of the session to set; other keys stay.
             user_state: Values of the user to set.
             app_state: Values of the app to set.
@@ -123,9 +123,9 @@ class Host:
         Raises:
             NotFound: there is no such session: create it first.
             AlreadyExists: the external id belongs to a different message.
-            VersionConflict: the session is not as *expected*.
+            VersionConflict: the session has changed since *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
-            SecretFound: the message contains a secret, and those are refused.
+            SecretFound: the message contains a secret, and the settings refuse those.
         """
         return self._services.hosting.commit(
             self._owner,
@@ -147,7 +147,7 @@ class Host:
         """
         Check and count messages now; return a function that stores them.
 
-        For callers who hold a transaction: only the function needs it. It
+        For callers that hold a transaction: only the function needs one. It
         does what `Session.extend` does, and may be called again if its
         transaction was undone.
 
@@ -156,7 +156,7 @@ class Host:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: a message contains a secret, and those are refused.
+            SecretFound: a message contains a secret, and the settings refuse those.
         """
         writer, owner, name = self._services.writer, self._owner, self._name
         drafts = writer.prepare(owner, name, messages, secrets)
@@ -176,10 +176,10 @@ class Host:
         self, last: int | None = None, since: When | None = None
     ) -> SessionSnapshot | None:
         """
-        Return the session at one moment: head, messages and every state it sees.
+        Return the session at one moment: its head, messages and every state that it sees.
 
         Args:
-            last: Only the newest this many messages, 0 if there is none; None means all.
+            last: Only this many of the newest messages, 0 for none; None means all.
             since: Only messages said at or after this time.
 
         Returns:
@@ -190,20 +190,20 @@ class Host:
         )
 
     def date(self, *, created: When | None = None, updated: When | None = None) -> None:
-        """Set when an imported session was made and changed; None leaves a time."""
+        """Set the times when an imported session was created and changed; None keeps a time."""
         when_ms = self._services.when_ms
         times = when_ms(created, "created"), when_ms(updated, "updated")
         self._services.hosting.date(self._owner, self._name, *times)
 
     def erase(self, seq: int) -> bool:
         """
-        Remove what message *seq* says; its place, time and external id stay.
+        Remove the content of message *seq*; its place, time and external id stay.
 
-        Adding a message with the same external id then brings nothing back. The
-        summaries of the session are made again, because they may quote it.
+        Adding a message with the same external id later does not restore it. The summaries of the
+        session are written again, because they may quote it.
 
         Returns:
-            False if there is no such message, or it says nothing any more.
+            Return False if there is no such message, or its content was erased before.
         """
         return self._session._unpacked(seq).erase(self._owner, self._name, seq)
 
@@ -226,8 +226,8 @@ class Host:
         """
         Return the newest messages within both limits, oldest of them first.
 
-        A tool result whose call would be missing is left out. `context` adds summaries of
-        what is older.
+        A tool result whose call would be missing is left out. `context` also adds summaries of
+        older messages.
 
         Args:
             last: Most messages. None means all that fit.
@@ -258,17 +258,17 @@ class Host:
 
 def mirror(session: Session, said: Iterable[tuple[Any, str | None]]) -> Callable[[], None]:
     """
-    Check what a host says in a store of its own; return a function that adds it to *session*.
+    Check messages of the framework's own store; return a function that adds them to *session*.
 
-    A message whose id is known says what it says now, unless it was erased. One without an id is
-    known by its words and by how often they came before. What is not a message is left out: the
-    host's own store has it.
+    A message whose id is known replaces its earlier version, unless that was erased. A message
+    without an id is recognised by its words and by how often they came before. Anything that is not
+    a message is left out, because the framework's own store has it.
 
     Args:
-        said: Messages of a provider, each with the host's id or None.
+        said: Messages of a provider, each with the framework's id or None.
 
     Raises:
-        SecretFound: one contains a secret, and those are refused.
+        SecretFound: a message contains a secret, and the settings refuse those.
     """
     new: list[NewMessage] = []
     seen: Counter[str] = Counter()
@@ -311,20 +311,24 @@ class HostFile:
 
     @staticmethod
     def begin(path: str, key: AnyKey | None) -> None:
-        """Make an empty file with small pages at *path*, as one of many; none with a key."""
+        """
+        Make an empty file with small pages at *path*, unless there is a key.
+        """
         begin_file(path, key)
 
     @property
     def commits(self) -> int:
-        """How many transactions of this handle were committed."""
+        """The number of transactions that this handle committed."""
         return self._db.commits
 
     def keep_to(self, user: str) -> None:
-        """Refuse from now on to store what is another user's, or in no user's scope."""
+        """Refuse from now on to store rows of other users, or of no user."""
         self._db.keep_to(user)
 
     def share(self, find: Callable[[], MemDB | None]) -> None:
-        """Read what all users of an app share in the file that *find* returns, if it does."""
+        """
+        Read the memory that all users of an app share from the file that *find* returns, if any.
+        """
         self._services.shared = SharedFile(find, self._opened)
 
     def now_ms(self) -> int:
@@ -335,17 +339,17 @@ class HostFile:
         """
         Return a number that differs after any commit to the file, by any process.
 
-        None means that it is not known now, for instance in a transaction, or that
-        `mark` was never called. Never waits, so an event loop may call it. Cost: 5 µs.
+        None means that it is unknown now, for instance in a transaction, or that `mark` was never
+        called. It never waits, so an event loop may call it. Cost: 5 µs.
         """
         return None if self._db.writing else self._db.stamp()
 
     def mark(self) -> ChangeMark | None:
         """
-        Return what tells later whether the file has changed, and by whom.
+        Return a mark with which you can see later whether the file has changed, and by whom.
 
-        Take it before reading what is to be kept. None means that changes
-        cannot be seen now, for instance in ":memory:". Cost: 15 µs.
+        Take the mark before reading what you cache. None means that changes cannot be seen now, for
+        instance in ":memory:". Cost: 15 µs.
         """
         commits, stamp, others = self._db.commits, self._db.stamp(start=True), self._db.others()
         if stamp is None:
@@ -354,10 +358,10 @@ class HostFile:
 
     def warm(self) -> None:
         """
-        Load now what counts and embeds, 0.2 s that the first calls would take.
+        Load the token counter and the embedder now, which otherwise adds 0.2 s to the first calls.
 
-        For programs that serve an event loop: loading keeps the interpreter
-        busy, in whatever thread it happens.
+        It is for programs with an event loop: loading keeps the interpreter busy, whichever thread
+        does it.
 
         Raises:
             PortError: the counter or the embedder failed.
@@ -372,7 +376,7 @@ def user_name(user: str) -> str:
 
 
 def pin_of(scope: Scope) -> object:
-    """Return what lives for as long as *scope*, or anything that came from it, is in use."""
+    """Return an object that lives as long as *scope*, or anything made from it, is in use."""
     return scope._owner
 
 
@@ -400,22 +404,24 @@ class HostEntries:
 
     @property
     def has_arbiter(self) -> bool:
-        """Whether remembering asks a model or an arbiter, for which no transaction should wait."""
+        """
+        Whether remembering calls a model or an arbiter, which should not happen in a transaction.
+        """
         return self._services.remember.has_arbiter
 
     def prepare(self, fact: NewEntry | dict[str, Any]) -> Callable[[], Remembered]:
         """
         Check and embed a fact now; return a function that remembers it.
 
-        For callers who store several facts in one transaction: only the
-        functions need it. Inside a transaction no arbiter is asked.
+        For callers that store several facts in one transaction: only the functions need one. Inside
+        a transaction no arbiter is asked.
 
         Args:
             fact: A `NewEntry`, or a dict with its fields by name.
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it contains a secret, and those are refused.
+            SecretFound: the fact contains a secret, and the settings refuse those.
         """
         new = NewEntry(**fact) if isinstance(fact, dict) else fact
         remember = self._services.remember

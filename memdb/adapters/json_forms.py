@@ -1,9 +1,9 @@
 """
-JSON values that frameworks give, in a form that every file can hold and read back.
+JSON values of frameworks, in a form that every file can store and return.
 
-Python's JSON knows NUL, lone surrogates and NaN, which no file of memdb holds. A value with
-one of them is kept as its JSON text, the only field of an object. A value that is nested too
-deep is refused: Python's parser gives up the sooner the deeper it is called.
+Python's JSON allows NUL, lone surrogates and NaN, which no memdb file can store. A value with one
+of these is stored as its JSON text, in an object with one field. A value that is nested too deep is
+refused, because Python's parser fails at a depth that depends on the caller.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def json_of(value: object, field: str, most: int = MAX_DEPTH) -> str:
     Return *value* as JSON text in ASCII.
 
     Args:
-        field: What an error calls it.
-        most: Levels of lists and objects that it may have.
+        field: Name of the value in errors.
+        most: Most levels of lists and objects.
 
     Raises:
-        InvalidInput: a part of it has no JSON form, or it is nested deeper.
+        InvalidInput: a part of the value has no JSON form, or is nested deeper.
 
     >>> json_of({"a": "é\0"}, "value")
     '{"a": "\\u00e9\\u0000"}'
@@ -48,16 +48,16 @@ def json_of(value: object, field: str, most: int = MAX_DEPTH) -> str:
 
 def is_plain(value: object, text: str) -> bool:
     """
-    Return whether a file can hold *value*, with the JSON text *text*, as it is.
+    Return whether a file can store *value*, whose JSON text is *text*, unchanged.
 
-    Cost: that of a search in the text; only one that may hold something else is walked.
+    Cost: a search in the text; the value is walked only if the text may contain such a character.
     """
     return not any(sign in text for sign in _SIGNS) or bool(fit_value(value) == value)
 
 
 def pack_value(value: object, field: str) -> Any:
     r"""
-    Return *value* as an item keeps it: itself, or its JSON text where no file can contain it.
+    Return *value* as an item stores it: unchanged, or as its JSON text if no file can contain it.
 
     Raises:
         InvalidInput: as `json_of`.
@@ -71,7 +71,7 @@ def pack_value(value: object, field: str) -> Any:
 
 def unpack_value(stored: Any) -> Any:
     """
-    Return the value that `pack_value` made *stored* of; anything else as it is.
+    Return the value from which `pack_value` made *stored*; any other value unchanged.
 
     >>> unpack_value(pack_value([float("inf")], "value"))
     [inf]

@@ -1,8 +1,8 @@
 """
-Values that a client sends, checked by the JSON schemas of a call: for the JSON API and for MCP.
+Check the values of a client by the JSON schemas of a call, for the JSON API and for MCP.
 
-Schemas have `type`, `anyOf`, `enum`, `minimum`, `maximum`, `items`, `minItems`, `maxItems`,
-`properties`, `required`, `additionalProperties` and `contentEncoding`; there are no others.
+Supported are `type`, `anyOf`, `enum`, `minimum`, `maximum`, `items`, `minItems`, `maxItems`,
+`properties`, `required`, `additionalProperties` and `contentEncoding`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 
 def check_value(value: Any, schema: Schema, field: str) -> Any:
     """
-    Return *value* as the call takes it: bytes for base64, an integer for 5.0.
+    Return *value* as the call takes it: base64 as bytes, 5.0 as an integer.
 
     Raises:
-        InvalidInput: it is not of the schema; the error names *field*, or its part.
+        InvalidInput: the value does not match the schema; the error names *field* or a part of it.
     """
     schemas: Sequence[Schema] = schema.get("anyOf", [schema])
     if isinstance(value, str) and _is_large(value, schemas):
@@ -103,7 +103,9 @@ def _check_number(value: float, schema: Schema, field: str) -> float:
 
 
 def kinds(schema: Schema) -> Sequence[str]:
-    """Return the names of the types that a schema without `anyOf` takes; all without one."""
+    """
+    Return the names of the types that a schema without `anyOf` accepts; all types if it names none.
+    """
     found: str | Sequence[str] = schema.get("type", tuple(TYPES))
     return (found,) if isinstance(found, str) else found
 
@@ -116,7 +118,7 @@ def _is_a(kind: str, value: Any) -> bool:
 
 
 def wanted(schema: Schema) -> str:
-    """Return what a schema takes, in words; null is left out."""
+    """Describe in words what a schema accepts, without null."""
     named = [kind for one in schema.get("anyOf", [schema]) for kind in kinds(one)]
     return " or ".join(dict.fromkeys(TYPES[kind][1] for kind in named if kind != "null"))
 

@@ -35,7 +35,9 @@ class SharedFile:
     """The shared entries of a file, for the services of another one; see `SharedEntries`."""
 
     def __init__(self, find: Callable[[], MemDB | None], own: MemDB) -> None:
-        """Read what *find* returns, None while nothing is shared, beside *own*."""
+        """
+        Read the file that *find* returns beside *own*; None: nothing is shared.
+        """
         self._find = find
         self._own = own
 
@@ -61,7 +63,7 @@ class SharedFile:
         return kept.replace(hits=tuple(ranked), certainty=best)
 
     def _without_own_keys(self, db: MemDB, owner: ScopeRef, theirs: Hits) -> list[Hit]:
-        """Return the shared hits, with foreign ids, without keys that the user has too."""
+        """Return the shared hits with foreign ids, without those whose key the user has too."""
         ids = [hit.source.entry_id or 0 for hit in theirs]
         with db._db.read() as tx:
             keys = {one.id: one.key for one in entry_rows.get_many(tx, ids).values() if one.key}
@@ -84,7 +86,7 @@ class SharedFile:
         ]
 
     def known(self, owner: ScopeRef, most: int) -> Known:
-        """Return what belongs into every prompt of the users of an app."""
+        """Return the entries that belong into every prompt of the users of an app."""
         db = self._find()
         if db is None or owner.user == SHARED:
             return [], [], {}
@@ -93,7 +95,7 @@ class SharedFile:
         return always, others, {foreign_id(newest): _moved(old) for newest, old in before.items()}
 
     def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:
-        """Return those of *ids* that are of shared entries."""
+        """Return the *ids* that belong to shared entries."""
         db, wanted = self._find(), [one for one in ids if is_foreign(one)]
         if db is None or not wanted:
             return {}

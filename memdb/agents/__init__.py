@@ -1,1 +1,1 @@
-"""Coding agents: their settings, their hooks, their transcripts. Uses the public API."""
+"""Coding agents: their settings, hooks and transcripts. Uses the public API."""

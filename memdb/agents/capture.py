@@ -1,9 +1,9 @@
 """
-Capture transcripts: read what is new in them and store what was said.
+Capture transcripts: read their new lines and store the messages.
 
-Each line is read once: how far a transcript is read stands in an item, which is changed in
-the transaction that stores the messages. Every message has an id that follows from its line,
-so two hooks at once store it once. Keys and passwords are redacted.
+Each line is read once. An item stores how far a transcript was read, and changes in the transaction
+that stores the messages. The id of a message is computed from its line, so two hooks at once store
+it once. Keys and passwords are redacted.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ RECENT = 40  # messages in which an echo of an earlier batch is looked up
 
 class Captured(Record):
     """
-    Result of a capture of one transcript.
+    Result of the capture of one transcript.
 
     Attributes:
-        app, session: Where it is; "" if nothing of it is stored.
+        app, session: Where it is stored; "" if nothing of it is stored.
         added: Messages that were stored.
-        left_out: Lines that were not, by the reason.
-        is_done: Whether all of it is read.
+        left_out: Number of lines that were not stored, by reason.
+        is_done: Whether the whole transcript was read.
     """
 
     path: str
@@ -77,14 +77,14 @@ class Captured(Record):
 
 class Position(Record):
     """
-    Place up to which a transcript is read.
+    Position up to which a transcript was read.
 
     Attributes:
-        offset: Bytes that are read.
-        head: A digest of its first line: another file may come to stand there.
+        offset: Number of bytes that were read.
+        head: Digest of the first line, which shows if another file takes the path.
         title_rank: How strong the title of its session is.
         id: As `Head.id`.
-        sources: Sessions that have its first line: what is copied from them stays there.
+        sources: Sessions that have its first line too: lines copied from them stay there.
         prompts: The newest of `Prompts`.
     """
 
@@ -110,14 +110,14 @@ def capture(
     is_whole: bool = False,
 ) -> Captured:
     """
-    Store what is new in a transcript.
+    Store the new lines of a transcript.
 
     Args:
         user: The user that it belongs to.
-        app: The project; None means by the working directory that the transcript names.
-        session: Its name; None means by the id that the transcript names.
-        deadline: Time to stop, by `time.monotonic`. What is left is read the next time.
-        is_whole: Nothing is being written to it, so its last line says what it says.
+        app: The project; None means that of the working directory in the transcript.
+        session: Its name; None means the id in the transcript.
+        deadline: Time to stop, by `time.monotonic`. The rest is read the next time.
+        is_whole: No program writes to it any more, so its last line is complete.
 
     Raises:
         FileError: the transcript cannot be read.
@@ -177,7 +177,7 @@ class _Capture:
     def run(
         self, file: IO[bytes], path: str, deadline: float | None, *, is_whole: bool
     ) -> Captured:
-        """Store batch after batch until the end, or the deadline."""
+        """Store one batch after the other until the end of the transcript, or the deadline."""
         is_done = False
         while not is_done and (deadline is None or time.monotonic() < deadline):
             file.seek(self._position.offset)
@@ -211,7 +211,7 @@ class _Capture:
         return Captured(path, app, session, self._added, left_out, is_done=is_done)
 
     def _line(self, raw: bytes) -> Line | None:
-        """Return a line; counts it if nothing of it is stored."""
+        """Return a line; count it if nothing of it is stored."""
         value = parse_object(raw)
         if value is None:
             reason = "not a JSON object" if raw else f"over {MAX_LINE_BYTES >> 20} MiB"
@@ -225,7 +225,7 @@ class _Capture:
     def _sorted(
         self, found: list[tuple[int, Line, list[NewMessage]]]
     ) -> list[tuple[Session, list[NewMessage]]]:
-        """Return the messages of lines by their session, without what is an echo or a copy."""
+        """Return the messages of lines by session, without echoes and copies."""
         said = ""
         if any(line.is_echo for _, line, _ in found):
             before = [one.text for one in self._chat.last(RECENT) if one.role != "tool"]
@@ -241,7 +241,9 @@ class _Capture:
         return [*chats.values()]
 
     def _is_copy(self, messages: list[NewMessage]) -> bool:
-        """Return whether a session has a line already: it was copied when the work went on here."""
+        """
+        Return whether a session already has a line, because it was copied from there.
+        """
         id_ = messages[0].external_id if messages else None
         if self._position.id is None or id_ is None:
             return False

@@ -1,4 +1,4 @@
-"""Past transcripts: where a program keeps them, and their import."""
+"""Past transcripts: where a program stores them, and their import."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Imported(Record):
 
     Attributes:
         files: Transcripts that were looked at.
-        sessions: The sessions that something was added from.
+        sessions: Sessions to which messages were added.
         messages: Messages that were added.
-        apps: The projects they belong to, with the messages added to each.
-        left_out: Lines and files that were left out, by the reason.
-        failed: Files that could not be read, and why.
+        apps: The projects, with the number of messages added to each.
+        left_out: Number of lines and files that were left out, by reason.
+        failed: Files that could not be read, with the reason.
     """
 
     files: int
@@ -61,12 +61,12 @@ def find_transcripts(program: str, path: str | os.PathLike[str] | None = None) -
     Return the transcripts of a program, by path.
 
     Args:
-        program: Its name, as `memdb agent install` takes it.
-        path: A transcript or a folder of them; None means where the program keeps them.
+        program: Its name, as in `memdb agent install`.
+        path: A transcript or a folder of them; None means the folder of the program.
 
     Raises:
-        InvalidInput: a path is needed: memdb does not know where the program keeps them.
-        FileError: there is nothing at *path*.
+        InvalidInput: a path is needed, because memdb does not know the program's folder.
+        FileError: there is no file at *path*.
     """
     if path is None and program not in PLACES:
         raise InvalidInput(f"give the PATH of the transcripts of {program}")
@@ -96,12 +96,12 @@ def import_transcripts(
     progress: Callable[[int, int], object] | None = None,
 ) -> Imported:
     """
-    Store what is new in transcripts; what is stored already stays unchanged.
+    Store the new lines of transcripts; stored messages stay unchanged.
 
     Args:
-        user: The user that they belong to.
-        app: The project; None means by the working directory that each names.
-        again: Read all of them, also what was read before.
+        user: The user that the transcripts belong to.
+        app: The project; None means that of the working directory in each transcript.
+        again: Also read the lines that were read before.
         progress: Called with the bytes done and their total, after each transcript.
     """
     sizes = [_size(path) for path in paths]

@@ -5,9 +5,9 @@ A hook never blocks or fails the agent. It takes three seconds at most and exits
 `memdb agent status` shows a log of its errors. A process of its own, or the next hook, captures
 the part that did not fit into that time.
 
-The start of a session gets what is known about its project: entries by importance, then the
-newest sessions with the last question of each. A prompt gets what answers it,
-if the hook for that is installed. Every line names its source, and nothing in it can end the block.
+The start of a session gets the known facts about its project: entries by importance, then the
+newest sessions with the last question of each. A prompt gets the texts that answer it, if that hook
+is installed. Every line names its source, and no text in it can end the block.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def brief_of(
     db: MemDB, scope: Scope, *, budget_tokens: int = BUDGET_TOKENS, session: str | None = None
 ) -> str:
     """
-    Return what is known about a project; "" if that is nothing.
+    Return the known facts about a project; "" if there are none.
 
     Args:
         budget_tokens: Most tokens of the text, by the file's counter.
-        session: The session that begins, which is not told about.
+        session: The session that begins; it is left out.
     """
     opening = (
         f"<memdb>\nWhat memdb remembers of {prompt_line(clipped(scope.app, ASKED_CHARS))}. It is "
@@ -88,10 +88,10 @@ def brief_of(
 
 def answers_to(scope: Scope, prompt: str, session: str | None) -> str:
     """
-    Return what is known about a prompt, by its words alone; "" if that is nothing.
+    Return texts that answer a prompt, found by its words alone; "" if there are none.
 
     Args:
-        session: The one that asks, whose own words the model has.
+        session: The session of the prompt, whose messages the model already has.
     """
     given = {"min_score": LEAST_SCORE, "count_use": False, "rerank": False}
     hits = scope.recall(prompt[:PROMPT_CHARS], 2 * MAX_HITS, kinds=("message", "entry"), **given)  # type: ignore[arg-type]  # its options
@@ -106,7 +106,7 @@ def answers_to(scope: Scope, prompt: str, session: str | None) -> str:
 
 
 def _session_lines(scope: Scope, session: str | None) -> list[str]:
-    """Return a line about each of the newest sessions but *session*."""
+    """Return a line about each of the newest sessions except *session*."""
     found = [
         one
         for one in scope.sessions()
@@ -119,7 +119,9 @@ def _session_lines(scope: Scope, session: str | None) -> list[str]:
 
 
 def _dated_line(scope: Scope, info: SessionInfo) -> tuple[int, str]:
-    """Return the time of the newest message, and a line; "" if the user said nothing in it."""
+    """
+    Return the time of the newest message, and a line; the line is "" if the user said nothing.
+    """
     messages = scope.session(info.name).last(LOOKED_AT)
     said = [one for one in messages if one.role == "user" and one.text.strip()]
     if not messages or not (said or info.title):
@@ -160,12 +162,12 @@ class Call:
 
     def __init__(self, event: str, payload: dict[str, Any], program: str, file: str | None) -> None:
         """
-        Take what a program gives.
+        Store the arguments of a hook.
 
         Args:
-            event: A name of the event, memdb's or the program's; "" takes the payload's.
+            event: Name of the event, memdb's or the program's; "" takes that of the payload.
             payload: The JSON object on standard input.
-            program: Its name; "" means by the payload.
+            program: Its name; "" means the one that the payload suggests.
             file: The memory file, None for the default one.
         """
         self.event = event_of(event or str(payload.get("hook_event_name") or ""))
@@ -188,7 +190,7 @@ class Call:
         return found if isinstance(found, str) and found.strip() else None
 
     def run(self, deadline: float) -> str:
-        """Do what the event asks for; return what the program reads on standard output."""
+        """Do what the event asks for; return the text for the program's standard input."""
         if self.event in ("session-start", "prompt"):
             return self._known()
         if self.event:
@@ -198,7 +200,7 @@ class Call:
         return silence(self.program)
 
     def _known(self) -> str:
-        """Return what is known about the project, or about the prompt."""
+        """Return the known facts about the project, or the texts that answer the prompt."""
         prompt = str(self.payload.get("prompt") or "")
         if not self.path.exists() or (self.event == "prompt" and not prompt.strip()):
             return silence(self.program)
@@ -213,7 +215,7 @@ class Call:
         return output_of(self.program, text, self.event) if text else silence(self.program)
 
     def _capture(self, deadline: float) -> None:
-        """Store what is new in the transcript, and in those of its sub-agents."""
+        """Store the new lines of the transcript and of its sub-agents' transcripts."""
         paths = self._transcripts()
         if not paths:
             return
@@ -256,7 +258,7 @@ class Call:
         return list(dict.fromkeys(found))
 
     def go_on_beside(self) -> None:
-        """Leave the capture to a process of its own, for a hook that was not even begun."""
+        """Start a separate process for the capture of a hook that did not even begin."""
         path = self.payload.get("transcript_path")
         if self.event not in ("", "session-start", "prompt") and isinstance(path, str) and path:
             try:
@@ -265,7 +267,7 @@ class Call:
                 log_error(self.event, error, program=self.program)
 
     def _go_on(self, paths: list[Path], app: str | None) -> None:
-        """Capture the rest in a process of its own, which the agent does not wait for."""
+        """Capture the rest in a separate process, for which the agent does not wait."""
         words = [sys.executable, "-m", "memdb", "agent", "import", self.program, *map(str, paths)]
         words += ["--file", str(self.path), *(["--app", app] if app else [])]
         process = subprocess.Popen(  # noqa: S603 (our own words)
@@ -284,13 +286,13 @@ _left_behind: list[subprocess.Popen[bytes]] = []
 
 
 def event_of(name: str) -> str:
-    """Return memdb's word for an event that a program names; "" if it is none of them."""
+    """Return memdb's name of an event that a program names; "" if it is unknown."""
     plain = "".join(letter for letter in name.lower() if letter.isalnum())
     return next((event for event, names in EVENTS.items() if plain in names), "")
 
 
 def program_by(payload: dict[str, Any]) -> str:
-    """Return the program whose payload this is."""
+    """Return the program that sent the payload."""
     path = str(payload.get("transcript_path") or "")
     if "cursor_version" in payload or "workspace_roots" in payload:
         return "cursor"
@@ -302,7 +304,7 @@ def program_by(payload: dict[str, Any]) -> str:
 
 
 def output_of(program: str, text: str, event: str = "session-start") -> str:
-    """Return *text* as a program takes it at an event."""
+    """Return *text* in the form that a program expects at an event."""
     if program == "cursor":
         return json.dumps({"additional_context": text})
     name = next((name for name in PROGRAMS[program].every_hook if event_of(name) == event), "")
@@ -311,7 +313,7 @@ def output_of(program: str, text: str, event: str = "session-start") -> str:
 
 
 def silence(program: str) -> str:
-    """Return what a program takes for nothing: some read JSON in any case."""
+    """Return the empty answer of a program: some expect JSON in any case."""
     return "{}" if program in ("cursor", "gemini-cli") else ""
 
 
@@ -319,15 +321,15 @@ def run_hook(
     event: str, program: str, file: str | None, source: Any, age_s: float = 0.0
 ) -> tuple[str, bool]:
     """
-    Do what a hook does, within its time.
+    Do the work of a hook, within its time.
 
     Args:
         source: Standard input, as a binary file.
-        age_s: How long the process runs already: on a busy machine its start takes seconds.
+        age_s: Seconds since the process started: on a busy machine the start takes seconds.
 
     Returns:
-        What to print, and whether it ended in time. If not, its thread still runs: the
-        process is to be ended at once, which undoes what is not committed.
+        The text to print, and whether the hook ended in time. If not, its thread still runs. The
+        process must end at once, which undoes what is not committed.
     """
     if os.environ.get(GUARD):
         return silence(program), True
@@ -355,7 +357,7 @@ def run_hook(
 
 
 def process_age_s() -> float:
-    """Return how long this process runs; 0 where the system does not tell."""
+    """Return the age of this process in seconds; 0 if the system does not provide it."""
     try:
         with open("/proc/self/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

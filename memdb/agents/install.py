@@ -1,10 +1,10 @@
 """
-Put memdb into the settings of coding agents, and take it out again.
+Install memdb into the settings of coding agents, and remove it again.
 
-Settings are edited as text: only pieces are put in, nothing else changes a byte. memdb's own data
-folder has the places of the pieces and a digest of the file, but no text of it. So taking the
-pieces out restores the bytes from before. A file that was changed since is parsed,
-and loses what is memdb's.
+Settings are edited as text: pieces are inserted, and nothing else changes a byte. memdb's own data
+folder has the places of the pieces and a digest of the file, but no text of it. So removing the
+pieces restores the original bytes. If a file was changed since, it is parsed, and only memdb's
+entries are removed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 class Change(Record):
     """
-    Change of a settings file by an installation.
+    Change that an installation makes to a settings file.
 
     Attributes:
-        before, after: Its text; None if there is no file.
-        receipt: What is kept to undo it; None removes that.
+        before, after: Its text; None means that there is no file.
+        receipt: Stored to undo the change; None removes the stored one.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Change(Record):
 
     @property
     def is_change(self) -> bool:
-        """Whether the file becomes another."""
+        """Whether the file changes."""
         return self.before != self.after
 
 
@@ -53,12 +53,12 @@ def plan_install(
     name: str, project: Path | None, file: str | None, *, recalls: bool = False
 ) -> list[Change]:
     """
-    Return what puts memdb into the settings of a program; nothing is written yet.
+    Return the changes that install memdb in a program; nothing is written yet.
 
     Args:
         project: The folder of a project; None means the user's own settings.
-        file: The memory file; None means the default one, which is then not named.
-        recalls: Also a hook that answers each prompt.
+        file: The memory file; None means the default one, which the settings do not name.
+        recalls: Whether to install the hook that answers each prompt too.
 
     Raises:
         InvalidInput: there is no such program, or a settings file cannot be read.
@@ -75,12 +75,12 @@ def plan_install(
 
 def write_package(name: str, folder: Path, version: str, *, recalls: bool) -> list[Path]:
     """
-    Write a plugin for a program into a new or empty folder, and return its files.
+    Write a plugin for a program into a new or empty folder; return its files.
 
     Raises:
-        AlreadyExists: something is in the folder.
+        AlreadyExists: the folder is not empty.
         FileError: a file cannot be written.
-        InvalidInput: the program knows no plugins.
+        InvalidInput: the program does not support plugins.
     """
     files = package_of(name, version, recalls=recalls)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -91,7 +91,7 @@ def write_package(name: str, folder: Path, version: str, *, recalls: bool) -> li
 
 
 def plan_uninstall(name: str, project: Path | None) -> list[Change]:
-    """Return what takes memdb out of the settings of a program; raises as `plan_install`."""
+    """Return the changes that remove memdb from a program; raises as `plan_install` does."""
     words = words_for(is_project=project is not None, file=None, recalls=True)
     receipts = _read_receipts()
     files = program_of(name).files(project, words)
@@ -148,7 +148,7 @@ def state_of(name: str, project: Path | None) -> list[tuple[Path, str]]:
 
 
 def _named(settings: SettingsFile, receipts: dict[str, Any], plan: Any) -> Change:
-    """Return what *plan* makes of a settings file; its errors name the file."""
+    """Return the changes that *plan* returns for a settings file; errors name the file."""
     path = Path(os.path.realpath(settings.path))  # a link stays one
     try:
         done: Change = plan(settings, path, _read(path), receipts.get(str(path)))
@@ -160,7 +160,7 @@ def _named(settings: SettingsFile, receipts: dict[str, Any], plan: Any) -> Chang
 def _installed(
     settings: SettingsFile, path: Path, before: str | None, receipt: dict[str, Any] | None
 ) -> Change:
-    """Return the change that puts the entries in."""
+    """Return the change that inserts the entries."""
     text = before or ""
     value = _parsed(settings, text)
     if all(_is_there(entry, value) for entry in settings.entries):
@@ -194,7 +194,7 @@ def _installed(
 def _uninstalled(
     settings: SettingsFile, path: Path, before: str | None, receipt: dict[str, Any] | None
 ) -> Change:
-    """Return the change that takes the entries out."""
+    """Return the change that removes the entries."""
     if before is None:
         return Change(path, None, None, None)
     created = bool(receipt and receipt["created"])
@@ -210,7 +210,7 @@ def _uninstalled(
 
 
 def _undone(text: str, receipt: dict[str, Any] | None) -> str | None:
-    """Return the bytes from before an installation, None if the file was changed since."""
+    """Return the bytes from before an installation; None if the file was changed since."""
     if receipt is None or receipt["sha256"] != _digest(text):
         return None
     for offset, length in sorted(receipt["ranges"], reverse=True):
@@ -219,7 +219,7 @@ def _undone(text: str, receipt: dict[str, Any] | None) -> str | None:
 
 
 def _is_empty(settings: SettingsFile, text: str) -> bool:
-    """Return whether a text without memdb's entries holds nothing of its user."""
+    """Return whether a text without memdb's entries contains nothing of its user."""
     extra = {entry.key: entry.value for entry in settings.entries if not entry.is_own}
     notes = toml_text.comments(text) if settings.is_toml else json_text.comments(text)
     rest = _parsed(settings, text)
@@ -227,7 +227,7 @@ def _is_empty(settings: SettingsFile, text: str) -> bool:
 
 
 def _missing_containers(settings: SettingsFile, text: str) -> list[list[str]]:
-    """Return the paths of objects and lists that the entries need and *text* has not."""
+    """Return the paths of objects and lists that the entries need and *text* lacks."""
     value = _parsed(settings, text)
     paths = [entry.path[:n] for entry in settings.entries for n in range(1, len(entry.path) + 1)]
     return [list(path) for path in dict.fromkeys(paths) if _get(value, path) is None]
@@ -237,10 +237,11 @@ def _without(
     settings: SettingsFile, text: str, entry: Entry, containers: list[list[str]] | None
 ) -> str:
     """
-    Return *text* without an entry, and without the containers that are empty then.
+    Return *text* without an entry, and without containers that become empty.
 
     Args:
-        containers: The containers that an installation made; None means that any may go.
+        containers: The containers that an installation made; None means that any empty one may be
+            removed.
     """
     for _ in range(len(text)):
         found = _own_values(entry, _parsed(settings, text))
@@ -267,7 +268,7 @@ def _added(settings: SettingsFile, text: str, entry: Entry) -> list[Piece]:
 
 
 def _with_pieces(text: str, pieces: list[Piece], ranges: list[Range]) -> str:
-    """Return *text* with *pieces*; *ranges* then names all that was put in."""
+    """Return *text* with *pieces* inserted; *ranges* then lists everything that was inserted."""
     for piece in sorted(pieces, key=lambda one: one.offset, reverse=True):
         size, is_inside = len(piece.text), False
         for one in ranges:
@@ -283,7 +284,7 @@ def _with_pieces(text: str, pieces: list[Piece], ranges: list[Range]) -> str:
 
 
 def _parsed(settings: SettingsFile, text: str) -> Any:
-    """Return what a settings file says, {} for an empty one."""
+    """Return the parsed settings file, {} for an empty one."""
     if settings.is_toml:
         return toml_text.parse(text)
     node = json_text.parse(text)
@@ -291,7 +292,7 @@ def _parsed(settings: SettingsFile, text: str) -> Any:
 
 
 def _get(value: Any, path: tuple[Any, ...]) -> Any:
-    """Return what stands at a path, None for nothing."""
+    """Return the value at a path, None if there is none."""
     for label in path:
         if isinstance(value, list) and isinstance(label, int):
             value = value[label]
@@ -301,7 +302,7 @@ def _get(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def _own_values(entry: Entry, value: Any) -> list[tuple[Any, ...]]:
-    """Return the paths of what memdb put in the place of an entry."""
+    """Return the paths of values that memdb put in the place of an entry."""
     if entry.key is None:
         return [(*entry.path, *one) for one in own_hooks(_get(value, entry.path))]
     path = (*entry.path, entry.key)
@@ -309,7 +310,7 @@ def _own_values(entry: Entry, value: Any) -> list[tuple[Any, ...]]:
 
 
 def _is_there(entry: Entry, value: Any) -> bool:
-    """Return whether an entry stands in a file as it should."""
+    """Return whether a file contains an entry unchanged."""
     if not entry.is_own:
         return _get(value, (*entry.path, entry.key)) is not None
     own = [_get(value, path) for path in _own_values(entry, value)]
@@ -323,7 +324,7 @@ def _digest(text: str) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """Return the text of a file with its own line ends, None if there is none."""
+    """Return the text of a file with its own line ends; None if there is no file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, for ever
             raise FileError(
@@ -339,7 +340,7 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str | None) -> None:
-    """Write a file in one step, with the rights that it has; None removes it."""
+    """Write a file in one step and keep its permissions; None removes the file."""
     try:
         if text is None:
             path.unlink()
@@ -362,12 +363,12 @@ def _write(path: Path, text: str | None) -> None:
 
 
 def _missing_folders(path: Path) -> list[str]:
-    """Return the folders that have to be made for a file, the deepest first."""
+    """Return the folders that must be created for a file, deepest first."""
     return [str(one) for one in path.parents if not one.exists()]
 
 
 def _remove_folders(folders: list[str]) -> None:
-    """Remove the folders that an installation made, if nothing else is in them."""
+    """Remove the folders that an installation created, if they are empty."""
     for one in sorted(folders, key=len, reverse=True):
         try:
             Path(one).rmdir()
@@ -381,9 +382,9 @@ def _receipts_path() -> Path:
 
 def _read_receipts() -> dict[str, Any]:
     """
-    Return what undoes the installations, by path; under "" the folders of memdb's own data.
+    Return the receipts of the installations by path; under "" the created folders.
 
-    What is damaged is as good as absent: entries are then found in the settings themselves.
+    A damaged receipt counts as absent: the entries are then searched in the settings themselves.
     """
     try:
         value = json.loads(_read(_receipts_path()) or "{}")
@@ -394,7 +395,7 @@ def _read_receipts() -> dict[str, Any]:
 
 
 def _is_receipt(value: Any, *, is_own: bool) -> bool:
-    """Return whether a value can be a receipt."""
+    """Return whether a value has the form of a receipt."""
     if not isinstance(value, dict) or not _is_list(value.get("folders"), str):
         return False
     return is_own or (
@@ -411,7 +412,7 @@ def _is_list(value: Any, kind: type) -> bool:
 
 
 def _write_receipts(receipts: dict[str, Any]) -> None:
-    """Keep what undoes the installations; the last one that goes takes the file with it."""
+    """Store the receipts of the installations; without any, the file is removed."""
     path = _receipts_path()
     if receipts.keys() - {""}:
         receipts.setdefault("", {"folders": _missing_folders(path)})

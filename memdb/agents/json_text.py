@@ -1,9 +1,8 @@
 """
-Settings in JSON, edited as text: what stands there already keeps its bytes.
+Edit settings in JSON as text, so that everything else keeps its bytes.
 
-Comments, trailing commas, a byte order mark and any line ends are left alone; programs
-that read their settings leniently write such files. An edit is a piece of text put in at an
-offset, so that it can be taken out again.
+Comments, trailing commas, a byte order mark and any line ends stay, because programs accept such
+settings. An edit inserts a piece of text at an offset, so that it can be removed again.
 """
 
 from __future__ import annotations
@@ -31,26 +30,26 @@ class Node:
     A value in a text.
 
     Attributes:
-        start, end: Its place, as offsets.
+        start, end: Its place in the text, as offsets.
         value: The value itself.
     """
 
     def __init__(
         self, text: str, start: int, end: int, value: Any, members: Members | None
     ) -> None:
-        """Take a value; *members* None means that they are read when they are asked for."""
+        """Store a value; *members* None means that they are read when needed."""
         self.start, self.end, self.value = start, end, value
         self._text = text
         self._members = members
 
     @property
     def members(self) -> list[tuple[Any, int, Node]]:
-        """Of an object or list: key or index, where the member begins, and its node."""
+        """The members of an object or list: key or index, offset, and node."""
         return self._known()[0]
 
     @property
     def trailing(self) -> int:
-        """Where a comma follows the last member, -1 if there is none."""
+        """Offset of a comma after the last member, -1 if there is none."""
         return self._known()[1]
 
     def _known(self) -> Members:
@@ -61,12 +60,12 @@ class Node:
         return self._members
 
     def find(self, key: Any) -> Node | None:
-        """Return the member of a key, the last one if it is there twice."""
+        """Return the member with a key; the last one if there are two."""
         return next((node for name, _, node in reversed(self.members) if name == key), None)
 
 
 class Piece(Record):
-    """A text that an edit puts in at an offset."""
+    """A text to insert at an offset."""
 
     offset: int
     text: str
@@ -74,10 +73,10 @@ class Piece(Record):
 
 def parse(text: str) -> Node | None:
     """
-    Return the value of a text with its places; None if it says nothing.
+    Return the value of a text with the places of its parts; None for a text without a value.
 
     Raises:
-        InvalidInput: it is not JSON, comments and trailing commas apart; names the line.
+        InvalidInput: it is not JSON with comments and trailing commas; the error names the line.
     """
     start = _skip(text, 0)
     if start == len(text):
@@ -142,13 +141,13 @@ def _read_many(text: str, start: int, depth: int) -> Node:
 
 def add(text: str, path: tuple[str, ...], key: str | None, value: Any) -> list[Piece]:
     """
-    Return the edits that add a member to the object at *path*, which is made if it is missing.
+    Return the edits that add a member to the object at *path*, which is created if it is missing.
 
     Args:
         key: Its key; None adds to the end of a list at *path*.
 
     Raises:
-        InvalidInput: what stands on the path is not an object, or no list at its end.
+        InvalidInput: a value on the path is not an object, or the last one is not a list.
     """
     node = parse(text)
     wrapped = value if key is not None else [value]
@@ -218,13 +217,13 @@ def _render(value: Any, unit: str, base: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Return one step of indentation, as the text has it."""
+    """Return one step of the indentation of the text."""
     match = re.search(r"\n([ \t]+)\S", text)
     return match[1] if match else "  "
 
 
 def _indent_at(text: str, at: int) -> str:
-    """Return the indentation of the line of an offset."""
+    """Return the indentation of the line with an offset."""
     start = text.rfind("\n", 0, at) + 1
     match = re.compile(r"[ \t]*").match(text, start)
     return match[0] if match else ""
@@ -234,7 +233,7 @@ def remove(text: str, path: tuple[Any, ...]) -> str:
     """
     Return *text* without the member at *path*, for a file that was changed since.
 
-    memdb writes no comments, so each is its user's: those inside the member stay in its place.
+    memdb writes no comments, so every comment is the user's, and stays in its place.
     """
     node, parent = parse(text), None
     for label in path:
@@ -260,7 +259,7 @@ def remove(text: str, path: tuple[Any, ...]) -> str:
 
 
 def _cut(head: str, kept: list[str], tail: str) -> tuple[str, str]:
-    """Return what stands before and behind a piece that goes, and the line with it."""
+    """Return the texts before and after a removed piece, without a line that becomes empty."""
     before = head.rstrip(" \t")
     behind = tail.lstrip(" \t")
     is_line_end = behind.startswith(("\n", "\r\n"))

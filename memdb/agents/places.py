@@ -1,8 +1,8 @@
 """
-Where things of coding agents are: the memory file, the app of a project, the log of hooks.
+Places of coding agents: the memory file, the app of a project, and the log of hooks.
 
-A project is an app, see `memdb.formats.projects`. All agents of a person share one file, and
-those of one project one memory.
+A project is an app, see `memdb.formats.projects`. All agents of a person share one file, and all
+agents in a project share one memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEPT_LOG_LINES = 200
 
 
 def data_folder() -> Path:
-    """Return the folder of memdb below that of the user's data; it may not be there yet."""
+    """Return memdb's folder inside the user's data folder; it may not exist yet."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -43,7 +43,7 @@ def memory_file(given: str | None = None) -> Path:
     Return the memory file: *given*, that of MEMDB_AGENT_FILE, or one in `data_folder`.
 
     Raises:
-        InvalidInput: it is the address of a server, whose password would stand in settings.
+        InvalidInput: it is the address of a server, whose password would be in the settings.
     """
     chosen = given or os.environ.get(FILE_VARIABLE)
     if chosen:
@@ -52,12 +52,12 @@ def memory_file(given: str | None = None) -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder of a file, for its user alone."""
+    """Make the folder of a file, accessible to its user only."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def user_name() -> str:
-    """Return whose memory it is: MEMDB_USER, or who is logged in; "default" if nobody is."""
+    """Return the user of the memory: MEMDB_USER, or the login name; "default" if there is none."""
     try:
         name = os.environ.get("MEMDB_USER") or getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user in the system, as in some containers
@@ -72,7 +72,7 @@ def log_file() -> Path:
 
 def log_error(event: str, error: BaseException | str, **facts: str | None) -> None:
     """
-    Add a line to the log of hooks; a log that cannot be written is nobody's problem.
+    Add a line to the log of hooks; errors of writing are ignored.
 
     The log keeps the newest 200 lines. It contains no text of a conversation.
     """

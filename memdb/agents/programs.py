@@ -1,9 +1,10 @@
 """
-The programs that memdb can be a memory of: where their settings are, and what goes there.
+The programs that memdb can be installed in: their settings and memdb's entries there.
 
-Each gets the entry of an MCP server, and hooks. The hook at the start of a session prints what is
-known. Those at each stop, at the end and before a compaction capture the transcript. A hook at each
-prompt (prints what answers it) is optional. A plugin package has the same.
+Each gets the entry of an MCP server, and hooks. The hook at the start of a session prints the known
+facts. The hooks at each stop, at the end and before a compaction capture the transcript. A hook at
+each prompt, which prints the texts that answer it, is optional. A plugin contains the same hooks
+and server.
 
 Source: docs/coding-agents.md names the documentation of each program.
 """
@@ -35,12 +36,12 @@ TIMEOUT_S = 5
 
 class Entry(Record):
     """
-    Entry of memdb in a settings file.
+    An entry of memdb in a settings file.
 
     Attributes:
         path: Keys of the object, or of the list if *key* is None.
         key: Its key in the object; None adds it to the list.
-        is_own: False for what the program needs besides, which stays if it is there.
+        is_own: False for a value that the program also needs, and that stays if it is there.
     """
 
     path: tuple[str, ...]
@@ -50,14 +51,14 @@ class Entry(Record):
 
 
 class SettingsFile(Record):
-    """A settings file, and what belongs into it."""
+    """A settings file and memdb's entries in it."""
 
     path: Path
     entries: tuple[Entry, ...]
 
     @property
     def is_toml(self) -> bool:
-        """Whether it is TOML; the others are JSON."""
+        """Whether the file is TOML; the others are JSON."""
         return self.path.suffix == ".toml"
 
 
@@ -67,9 +68,9 @@ class Program(Record):
 
     Attributes:
         hooks: The events that run a hook; values are the words of `memdb agent hook`.
-        files: Gives its settings, from the folder of a project, or None for the user's.
-        prompt: The event of a prompt, if its hook can add to it.
-        plugin: The folder of a plugin's manifest; "" where it knows no plugins.
+        files: Returns the settings files for the folder of a project, or None for the user's.
+        prompt: The event of a prompt, if its hook can add text to it.
+        plugin: The folder of a plugin's manifest; "" if the program has no plugins.
     """
 
     name: str
@@ -87,12 +88,12 @@ class Program(Record):
 
 class Words(Record):
     """
-    The command lines that settings hold.
+    The command lines in settings.
 
     Attributes:
         command: The words that run memdb.
-        options: Words behind the verb, such as --file and its path.
-        recalls: Each prompt gets what answers it.
+        options: Words after the verb, such as --file and its path.
+        recalls: Whether a hook answers each prompt.
     """
 
     command: list[str]
@@ -100,7 +101,7 @@ class Words(Record):
     recalls: bool = False
 
     def server(self) -> dict[str, Any]:
-        """Return the command of the MCP server as programs name it."""
+        """Return the command of the MCP server in the form that programs expect."""
         args = [*self.command[1:], "agent", "mcp", *self.options]
         return {"command": self.command[0], "args": args}
 
@@ -114,7 +115,7 @@ def words_for(*, is_project: bool, file: str | None, recalls: bool = False) -> W
     """
     Return the command lines for settings of a user, or of a project.
 
-    Those of a project are shared, so they name memdb and no path of this machine.
+    Settings of a project are shared, so they name memdb and no path of this machine.
     """
     if is_project:
         command = ["memdb"]
@@ -153,7 +154,7 @@ def _hooks_of(program: str, words: Words) -> dict[str, str]:
 
 
 def _folder(variable: str, name: str) -> Path:
-    """Return the folder of a program's settings, which a variable may move."""
+    """Return the folder of a program's settings, which an environment variable may change."""
     given = os.environ.get(variable)
     return Path(given).expanduser() if given else Path.home() / name
 
@@ -313,10 +314,10 @@ def is_server(value: Any) -> bool:
 
 def own_hooks(groups: Any) -> list[tuple[Any, ...]]:
     """
-    Return the paths, in a list of hooks, of those that memdb put there.
+    Return the paths of memdb's hooks in a list of hooks.
 
-    A group whose hooks are all memdb's is named as a whole; in one that contains others too,
-    each of memdb's.
+    A group that contains only memdb's hooks is named as a whole; in other groups, each of memdb's
+    hooks is named.
     """
     found: list[tuple[Any, ...]] = []
     for at, group in enumerate(groups if isinstance(groups, list) else ()):

@@ -1,7 +1,7 @@
 """
-Settings in TOML, edited as text: a table is put after all others, and taken out again.
+Edit settings in TOML as text: a table is added after all others, and removed again.
 
-Every edit is proven with `tomllib`: the file then says what it said before, and the table.
+Every edit is verified with `tomllib`: the values are the old ones and those of the table.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def remove(text: str, path: tuple[str, ...]) -> str:
     """
     Return *text* without the table at *path*, for a file that was changed since.
 
-    memdb writes no comments, so each is its user's: those inside the table stay in its place.
+    memdb writes no comments, so every comment is the user's, and stays in its place.
 
     Raises:
-        InvalidInput: the table stands in a way that memdb does not write.
+        InvalidInput: the table is written in a form that memdb does not write.
     """
     expected = parse(text)
     inner: Any = expected
@@ -118,7 +118,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _path_of(statement: str) -> tuple[str, ...]:
-    """Return the labels of a header or of a value, as far as there is one way, () for a comment."""
+    """Return the labels of a header or of a value; () for a comment."""
     labels: list[str] = []
     value: Any = parse(statement)
     while isinstance(value, (dict, list)) and len(value) == 1:
@@ -146,5 +146,5 @@ def _key(label: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a text, number, flag or list of them; JSON's form is TOML's."""
+    """Return a text, number, flag or list of them; its JSON form is also its TOML form."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -8,15 +8,14 @@ The same calls as coroutines, for programs with an event loop.
         await chat.append("user", "We fly to Oslo on 3 May.")
         hits = await db.scope("ann").recall("when do we fly?")
 
-Every open file has threads of its own, so the loop is never blocked. What is
-quick to write runs in one of them, in the order of the calls. Reads run beside it. So do calls that
-may ask a model or an embedder (recall, context, remember, extract, compact, jobs) and calls that
-take long (imports, backups, `forget`). Such a call sees what was awaited before it, and only its
-caller waits for it.
+Every open file has threads of its own, so the loop is never blocked. Quick writes run in one of
+them, in the order of the calls. Reads run beside it. So do calls that may ask a model or an
+embedder (recall, context, remember, extract, compact, jobs) and calls that take long (imports,
+backups, `forget`). Such a call sees what was awaited before it, and only its caller waits for it.
 
-A caller that is cancelled continues at once. Its call does not begin, or leaves the model that it
-waits for and writes nothing more, or runs to its end in its thread. It writes everything or
-nothing.
+A caller that is cancelled continues at once. A call that has not begun does not begin. One that
+waits for a model stops waiting and writes nothing more. Any other is finished in its thread. It
+writes everything or nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +64,9 @@ BUILT_IN = "static"
 def added(
     method: Callable[Concatenate[sessions.Session, P], R],
 ) -> Callable[Concatenate[Twin[sessions.Session], P], Coroutine[Any, Any, R]]:
-    """Return *method*, which adds messages: calls made at once wait for the disk once."""
+    """
+    Return *method*, which adds messages: calls made at once share a transaction.
+    """
 
     @documented(method)
     async def call(self: Twin[sessions.Session], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -117,12 +118,14 @@ class Session(Twin[sessions.Session]):
     tools = leads(sessions.Session.tools, Tools)
 
     async def parent(self) -> Session | None:
-        """Return what this branch leaves, None for a session; see `memdb.Session.parent`."""
+        """
+        Return where this branch starts, None for a session; see `memdb.Session.parent`.
+        """
         found = await run_in(self._worker, lambda: self._sync.parent, "read")
         return None if found is None else Session(found, self._worker)
 
     async def title(self) -> str | None:
-        """Return what the session is called in lists; `update(title=)` changes it."""
+        """Return the title of the session; `update(title=)` changes it."""
         return await run_in(self._worker, lambda: self._sync.title, "read")
 
     async def metadata(self) -> dict[str, Any]:
@@ -187,7 +190,7 @@ class MemDB(Twin[database.MemDB]):
         self, work: Callable[[database.MemDB], R], *, kind: Kind = "write", to_end: bool = False
     ) -> R:
         """
-        Return what *work* returns, called with the synchronous file in a thread of it.
+        Return the result of *work*, called with the synchronous file in one of its threads.
 
         With `with db.transaction():` in *work*, several calls happen whole or
         not at all.

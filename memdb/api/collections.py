@@ -270,7 +270,7 @@ class Artifacts:
                 opened in binary mode. A file is read to its end in chunks.
             mime: Media type of the version; None means that it is guessed from the name.
             metadata: A JSON object for this version.
-            message_seq: Number of the message of the session that made it.
+            message_seq: Number of the message that made it, in its session.
             expected: Fail unless this is the newest version; 0 means that no version exists. None
                 means any.
             keep_last: Number of versions to keep, including this one. None means all.
@@ -313,8 +313,8 @@ class Artifacts:
         """
         Rename an artifact with all its versions, and return the newest one.
 
-        Numbers stay, unless the new name had versions before: then they continue behind those.
-        Numbers of the old name are never reused.
+        Version numbers stay the same. If the new name had versions before, they continue after
+        those. Numbers of the old name are never reused.
 
         Raises:
             NotFound: there is no version under *name*.
@@ -520,7 +520,8 @@ class Summaries:
         Args:
             summary_id: The number of a summary; or a span as "first-last", as contexts
                 name it: the summary of that span, else its messages.
-            after_seq: `next_seq` of the previous page. 0 means the first.
+            after_seq: Continue after this message: `next_seq` of the previous page. 0 means the
+                first page.
             limit: The largest number of summaries or messages on a page, 1 to 1,000.
 
         Raises:

@@ -260,8 +260,8 @@ class Scope:
                 embedder gives, or their bytes as float32. None means that the embedder is asked.
             only_sure: Return only hits that answer the query for sure.
             cut: "auto" leaves out hits that score far less than the best one.
-            count_use: Count a use of each entry found, and embed what is pending; False
-                leaves the file unchanged, for programs that show a memory.
+            count_use: Count a use of each entry found, and embed pending texts; False leaves the
+                file unchanged, for programs that show a memory.
             prefix: Let the last word match longer words that begin with it, for search while
                 typing. It needs two letters ("Bi" finds Birger); a space or mark ends it.
             exclude: Leave out hits that contain a word of these texts.

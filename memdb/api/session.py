@@ -493,7 +493,9 @@ class Session:
         return type(self)(self._services, self._owner, ref)
 
     def branches(self) -> list[BranchInfo]:
-        """Return every branch of the session, oldest first; also from a branch of it."""
+        """
+        Return every branch of the session, oldest first. A branch returns those of its session.
+        """
         return self._services.conversations.branches(self._owner, self.name)
 
     @property

@@ -124,8 +124,8 @@ def package(call: Call, program: str, folder: Path, recalls: bool) -> None:
     """
     Write a plugin for PROGRAM into FOLDER: hooks, MCP server and a skill.
 
-    A plugin has the same hooks for other people. It names memdb and no path of this machine, so its
-    users must install memdb too. Claude Code and Codex take plugins.
+    Other people who install it get the same hooks. It names memdb and no path of this machine, so
+    its users must install memdb too. Claude Code and Codex take plugins.
     """
     import memdb
     from memdb.agents.install import write_package
@@ -305,8 +305,8 @@ def hook(event: str, program: str, memory: str | None) -> None:
     Do what a coding agent's hook asks for, with its payload on standard input.
 
     EVENT is session-start, prompt, stop, subagent-stop, pre-compact or session-end, or the
-    program's own name of it. It always ends with 0, within three seconds; `memdb agent status`
-    shows errors.
+    program's own name of it. Its exit code is always 0, and it ends within three seconds; `memdb
+    agent status` shows errors.
     """
     from memdb.agents.hooks import process_age_s, run_hook
 

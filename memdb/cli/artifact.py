@@ -40,8 +40,8 @@ def artifact() -> None:
     """
     Save and load named bytes in versions.
 
-    A name belongs to the --session given, and without one to all conversations
-    of the user: it then begins with "user:".
+    An artifact belongs to the conversation of --session. Without --session all conversations of the
+    user share it, and its name begins with "user:".
     """
 
 
@@ -88,7 +88,7 @@ def load(
     output: str | None = None,
     replace: bool = False,
 ) -> None:
-    """Write the bytes of NAME to --output, else to standard output; the newest version."""
+    """Write the newest version of NAME to --output, or to standard output."""
     if output is None and call.as_json:
         raise click.UsageError(
             "The bytes themselves are the output: with --json, give --output PATH."
@@ -147,7 +147,7 @@ def edit(call: Call, name: str, session: str | None) -> None:
     """
     Change NAME in the editor of VISUAL or EDITOR, and save the next version.
 
-    If another program saved one meanwhile, nothing is stored.
+    If another program saved a version meanwhile, nothing is stored.
     """
     with call.scope() as scope:
         session = option_session(scope, session)

@@ -139,8 +139,8 @@ def compare(call: Call, before: str, after: str) -> None:
     """
     Show how recall changed between two runs.
 
-    BEFORE and AFTER are what --records wrote. CHANGE is over the questions of both; one
-    whose 95 % interval leaves out 0 is marked with a star.
+    BEFORE and AFTER are what --records wrote. CHANGE is over the questions of both runs. A star
+    marks a change whose 95 % interval excludes 0.
     """
     from memdb.evaluation import compare as comparing
 
@@ -185,9 +185,9 @@ def facts(
     Store the statements of DATA, ask for them, and read its chats.
 
     DATA are files of JSON lines, or folders of them, as docs/facts.md describes.
-    Measured by words alone, with the built-in table, and with --embedder, each beside
-    a memory that keeps every statement and links none. Exit code 7 if that one loses
-    less.
+    Recall is measured by words alone, with the built-in vectors and with --embedder. Each is
+    compared with a memory that keeps every statement and links none. Exit code 7 if that memory
+    loses fewer statements.
     """
     from memdb.evaluation import facts as measuring
     from memdb.evaluation import facts_set
@@ -235,7 +235,7 @@ def pack() -> None:
     metavar="PACK",
     help="Path of the new pack.",
 )
-@click.option("--clock", help="Start time of a recipe, or the time of a file's pack.")
+@click.option("--clock", help="Time at which a recipe starts, or which the pack of a file has.")
 @click.option(
     "--seed", type=click.IntRange(0), help="The seed of the ids. Default: that of the recipe."
 )
@@ -277,7 +277,7 @@ def verify(call: Call, path: str) -> None:
 @click.argument("path", metavar="PACK", type=click.Path())
 @click.argument("target", metavar="NEW", type=click.Path())
 def open_(call: Call, path: str, target: str) -> None:
-    """Make the memdb file NEW of PACK, for all other commands."""
+    """Write the memory in PACK to the new memdb file NEW."""
     from memdb import fixtures
 
     manifest = fixtures.unpack(path, target)

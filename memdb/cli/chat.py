@@ -441,8 +441,8 @@ def why_said(call: Call, session: str, seq: int | None) -> None:
     Show what the agent was given before it said a message.
 
     These are the messages, entries, summaries and files of the last context before SEQ, as they are
-    now. Without SEQ it is the newest context. For a program that reads by MCP, give its name in
-    place of SESSION, as `memdb undo --writer` has it: then it is the tool's last answer.
+    now. Without SEQ it is the newest context. For a program that reads over MCP, give its writer's
+    name in place of SESSION, such as mcp:claude-code. The rows are then those of the last answer.
 
     `memdb settings FILE --set context_log_days=30` begins to keep it.
     """

@@ -534,10 +534,9 @@ def recover(call: Call, new: str) -> None:
     """
     Make the file NEW from the readable parts of FILE.
 
-    FILE stays unchanged. LEFT OUT are rows that were read and do not match their
-    hash, or are useless without others that are lost; MADE are scopes, sessions,
-    names and inactive entries that stand in for lost ones. Exit code 7 if `check` finds
-    something in NEW.
+    FILE stays unchanged. LEFT OUT counts rows that do not match their hash, or that are useless
+    because another row is lost. MADE counts scopes, sessions, names and inactive entries that were
+    made in place of lost ones. Exit code 7 if `check` finds something in NEW.
     """
     import memdb
 

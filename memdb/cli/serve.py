@@ -248,9 +248,10 @@ def serve(
     """
     Serve the JSON API of FILE to programs, by tokens of one user each.
 
-    FILE may be a folder with a file for each user; background work is then done here. It may be the
-    address of a server, which MEMDB_URL names without showing it to others. Ctrl-C and SIGTERM let
-    the calls in progress finish. Needs the extra: pip install "memdb-sqlite[web]".
+    FILE may be a folder with a file for each user; background work is then done here. FILE may also
+    be the address of a PostgreSQL server; in MEMDB_URL other users of this computer do not see it.
+    Ctrl-C and SIGTERM let the calls in progress finish. Needs the extra: pip install
+    "memdb-sqlite[web]".
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key must be given together.")
@@ -399,7 +400,7 @@ def move(call: Call, folder: str, name: str, target: str) -> None:
 @click.argument("name")
 @click.option("--yes", "-y", is_flag=True, help="Delete it without asking first.")
 def delete(call: Call, folder: str, name: str, yes: bool) -> None:
-    """Delete the file of the user NAME, and so all that is theirs."""
+    """Delete the file of the user NAME, with all memory in it."""
     import memdb
 
     with memdb.open_folder(folder) as opened:

@@ -58,7 +58,7 @@ def sync(
     interval: float,
 ) -> None:
     """
-    Sync FILE with other devices over FOLDER, which any program carries.
+    Sync FILE with other devices through FOLDER, which a program such as Syncthing copies.
 
     The first device makes a pairing key and shows it; each other device asks for it once. Changes
     of several devices are merged (docs/guides/sync.md). FILE itself must not be in FOLDER. FOLDER

@@ -82,7 +82,7 @@ def import_(
     **columns: str,
 ) -> None:
     """
-    Add what SOURCE holds: a file, folder or zip.
+    Add the content of SOURCE: a file, a folder or a zip.
 
     Exports of ChatGPT and Claude are read as they were downloaded, and memories of mem0 as the JSON
     of its get_all(). docs/import.md names all formats. The report lists what was skipped, and why.
@@ -91,9 +91,9 @@ def import_(
     memdb export, or a file of mem0, is stored for the users that it names, or for --user. Any other
     SOURCE is stored for --user, by default the login name. An export has its vectors; other texts
     are embedded when they are stored. An entry of another SOURCE with a key or password in it is
-    refused, unless --secrets says otherwise. A SQLite file of another program is read by --table
-    and --text-column; the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown
-    or text: a note that changes becomes the next version of its artifact, until Ctrl-C.
+    refused, unless --secrets allows it. A SQLite file of another program is read by --table and
+    --text-column; the logs.db of llm needs neither. With --watch SOURCE is a folder of Markdown or
+    text: a note that changes becomes the next version of its artifact, until Ctrl-C.
     """
     from memdb.agents.places import user_name
     from memdb.cli.service import ending_by_signals

@@ -1,1 +1,1 @@
-"""Storage engines: the protocols of one (`base`), and SQLite."""
+"""Storage engines: the protocols of an engine (`base`), and SQLite."""

@@ -1,10 +1,9 @@
 """
 Engine protocols: the interface between a storage engine and the tables above it.
 
-Everything above the engine uses these protocols only; `memdb.engine.sqlite` and `memdb.postgres`
-implement them. A statement is portable SQL that begins with its name, `/* table.verb */`, and
-binds values by name.
-An engine may replace a statement, by its name, with its own SQL.
+Everything above the engine uses only these protocols; `memdb.engine.sqlite` and `memdb.postgres`
+implement them. A statement is portable SQL. It begins with its name, `/* table.verb */`, and binds
+values by name. An engine may replace a statement, by its name, with its own SQL.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ else:
 
 class Storage(Record):
     """
-    How much of the disk a database takes.
+    How much disk space a database takes.
 
     Attributes:
         format: Number of the file format.
-        size_bytes: Size of the file itself, 0 in memory.
-        wal_bytes: Size of the WAL, which is not yet moved into the file.
-        bytes_by_table: By kind of content, with its indexes.
+        size_bytes: Size of the file without its WAL, 0 in memory.
+        wal_bytes: Size of the WAL, whose pages are not yet moved into the file.
+        bytes_by_table: Bytes of each kind of content, with its indexes.
         migration_copies: Names of the copies that migrations left beside the file.
     """
 
@@ -53,7 +52,7 @@ class Storage(Record):
 
 
 class Asking:
-    """Reads of a transaction of any engine, by its `all` and `one`."""
+    """Reads of a transaction, for any engine."""
 
     __slots__ = ()
 
@@ -78,12 +77,12 @@ class Asking:
 
 class Tx(Protocol):
     """
-    A transaction: runs statements, all in one snapshot and with one time.
+    A transaction: runs statements in one snapshot, all with the same time.
 
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
-        written_by: The program, adapter or client that writes; None: nobody said.
-        kept: Cache of the connection, by the SHA-256 of what a value was made from.
+        written_by: The program, adapter or client that writes; None means that it is unknown.
+        kept: Cache of the connection; keys are the SHA-256 of the source of a value.
     """
 
     now_ms: int
@@ -106,9 +105,9 @@ class Tx(Protocol):
 
     def expect(self, sql: str, values: Values | None = None) -> None:
         """
-        Prefetch a query that `all` or `one` will ask soon, together with the next one.
+        Prefetch a query that `all` or `one` will run soon, together with the next query.
 
-        For snapshots, where each question costs a round trip; else it does nothing.
+        It helps in snapshots where each query costs a round trip; elsewhere it does nothing.
         """
 
     def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
@@ -131,22 +130,22 @@ class Tx(Protocol):
         """Run a statement once per item of *rows*."""
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert many rows, given as values of *columns*; the fastest way the engine has."""
+        """Insert many rows, given as values of *columns*, in the fastest way of the engine."""
 
     def known(self) -> dict[KnownKey, int]:
         """
-        Return what the file was asked before and that still holds, by question.
+        Return answers of earlier queries that are still valid, by query.
 
-        Empty after any commit of another connection, any write of this one that was not
-        followed by `keep_known`, and whatever was undone. Cost: 0.3 µs.
+        It is empty after a commit of another connection, after a write of this one without
+        `keep_known`, and after a rollback. Cost: 0.3 µs.
         """
 
     def keep_known(self) -> None:
-        """Keep `known`: the writes since then make none of them untrue."""
+        """Keep `known`, because the writes since then change none of its answers."""
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """
-        Compare rows of a table with their digests; each row once per connection.
+        Compare rows of a table with their digests, each row once per connection.
 
         Args:
             table: "scopes", "sessions", "messages", "summaries", "entries", by id;
@@ -158,7 +157,7 @@ class Tx(Protocol):
         """
 
     def find_damaged_rows(self, *, deep: bool) -> Iterable[str]:
-        """Yield rows of truth that differ from their digest; artifacts' bytes only if *deep*."""
+        """Yield base rows that differ from their digest; read artifacts' bytes only if *deep*."""
 
     def find_broken_keys(self) -> list[str]:
         """Return rows whose foreign key has no parent, 20 at most."""
@@ -168,25 +167,25 @@ class Words(Protocol):
     """Full-text indexes by kind ("message", "entry", "item", "session" ...) and row id."""
 
     def add(self, kind: str, low: int, high: int | None = None) -> None:
-        """Add rows to the index: those from *low* to *high*, or only *low*."""
+        """Add the rows from *low* to *high* to the index, or only the row *low*."""
 
     def load(self, kind: str, low: int, high: int) -> None:
-        """Add rows of a scope that nobody uses yet: faster than `add`, if they are many."""
+        """Add rows of a scope that nobody uses yet; faster than `add` for many rows."""
 
     def drop(self, kind: str, low: int, high: int | None = None) -> None:
-        """Remove rows from the index; call it before they change or are deleted."""
+        """Remove rows from the index; call it before the rows are changed or deleted."""
 
     def add_each(self, kind: str, ids: Collection[int]) -> None:
-        """Add rows to the index, of any kind but messages."""
+        """Add rows of any kind except messages to the index."""
 
     def drop_each(self, kind: str, ids: Collection[int]) -> None:
         """Remove rows from the index as `drop` does."""
 
     def add_messages(self, rows: Sequence[Values]) -> None:
-        """Add new messages, given as their rows: faster than reading them again."""
+        """Add new messages, given as rows; faster than reading them again."""
 
     def move_tail(self) -> None:
-        """Put the words of all messages into the index that are only in its tail."""
+        """Move the words of all messages in the tail into the index."""
 
     def add_archived(self, texts: Iterable[tuple[int, str]]) -> None:
         """Add archived messages, given as (id, text): their rows contain no text."""
@@ -213,22 +212,22 @@ class Vectors(Protocol):
     """Vectors of rows by space, kind ("message", "entry", "item" ...) and row id (ref)."""
 
     def put(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Store the vector of each (ref, vector), replacing an older one."""
+        """Store the vector of each (ref, vector), and replace an older one."""
 
     def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Store vectors as `list_stored` of another database gave them."""
+        """Store vectors as `list_stored` of another database returned them."""
 
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
-        """Remove the vectors of all refs in [low, high]; in every space, or in one."""
+        """Remove the vectors of all refs in [low, high], in one space or in every space."""
 
     def drop_some(self, space_no: int) -> bool:
-        """Remove some thousand vectors of a space; False when it has none left."""
+        """Remove some thousand vectors of a space; return False if none is left."""
 
     def count(self, space_no: int) -> int:
-        """Return how many vectors a space holds."""
+        """Return the number of vectors in a space."""
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
-        """Return the vectors of those of *refs* that have one, by ref."""
+        """Return the vectors of *refs* by ref, without refs that have none."""
 
     def list_page(
         self, space_no: int, kind: str, after: int, high: int, limit: int
@@ -238,13 +237,13 @@ class Vectors(Protocol):
     def list_stored(
         self, space_no: int, kind: str, after: int, high: int, limit: int
     ) -> list[tuple[int, bytes]]:
-        """Return what `list_page` does, of messages the signed bytes that are kept of them."""
+        """Return what `list_page` returns, but the stored signed bytes for messages."""
 
     def present(self, space_no: int, kind: str, refs: Iterable[int]) -> set[int]:
-        """Return those of *refs* that have a vector."""
+        """Return the *refs* that have a vector."""
 
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
-        """Return the first message id in [low, high] with a text and no vector."""
+        """Return the id of the first message in [low, high] that has a text but no vector."""
 
     def nearest(
         self,
@@ -265,69 +264,69 @@ class Vectors(Protocol):
         """Return the cosine of each of *refs* that has a vector, nearest first."""
 
     def rebuild(self) -> None:
-        """Rebuild what is derived from the vectors; delete vectors that no row can use."""
+        """Rebuild data derived from the vectors, and delete vectors that no row can use."""
 
     def wrong_sketches(self) -> Iterable[tuple[str, int]]:
-        """Yield kind and number of each bucket whose sketches differ from its vectors."""
+        """Yield kind and number of each bucket whose sketches do not match its vectors."""
 
 
 class Probes(Protocol):
     """Pieces and words of forgotten texts: purge them from the disk, and search for them."""
 
     def ask(self, terms: Sequence[Term]) -> None:
-        """Look for places that still say all *terms*, which a query named."""
+        """Look for places that still contain all *terms* of a query."""
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
-        """Add texts, or bytes as they are stored; None and "" are nothing."""
+        """Add texts, or bytes as they are stored; None and "" are skipped."""
 
     def mend_indexes(self) -> None:
-        """Rebuild each full-text index that may contain a word that no row has."""
+        """Rebuild each full-text index that may contain a word of no row."""
 
     def purge(self) -> list[str]:
-        """Remove every byte that is not part of a row from the disk; return what prevented it."""
+        """Remove every byte that belongs to no row from the disk; return what prevented it."""
 
     def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
-        """Search all of the storage for the texts; only places of *scopes* are named."""
+        """Search the whole storage for the texts; only places of *scopes* are named."""
 
 
 class Maintenance(Protocol):
-    """Checks and maintenance of an open database. Only what is given a *tx* joins a transaction."""
+    """Checks and maintenance of an open database. Only methods with a *tx* join a transaction."""
 
     def check_pages(self, *, deep: bool) -> list[str]:
-        """Return the damage that the engine finds in its storage; reads everything if *deep*."""
+        """Return the damage that the engine finds in its storage; read everything if *deep*."""
 
     def check_schema(self) -> list[str]:
-        """Return the tables, indexes and triggers that are not those of schema.sql."""
+        """Return the tables, indexes and triggers that differ from schema.sql."""
 
     def list_other_tables(self, tx: Tx) -> tuple[str, ...]:
-        """Return the names of tables and views that are not memdb's, which it leaves alone."""
+        """Return the names of tables and views of other programs, which memdb leaves alone."""
 
     def check_indexes(self) -> Iterable[tuple[str, str]]:
-        """Yield the name of each full-text index that differs from its rows, and how."""
+        """Yield the name of each full-text index that differs from its rows, and the difference."""
 
     def check_archived_words(self) -> list[str]:
-        """Return words of archived messages on which their index and the segments differ."""
+        """Return words of archived messages for which their index and the segments differ."""
 
     def empty_log(self) -> list[str]:
-        """Take committed changes out of the log, bytes too; return what prevented it."""
+        """Remove committed changes from the log, also their bytes; return what prevented it."""
 
     def checkpoint(self) -> int:
-        """Move the WAL into the file; return the pages moved."""
+        """Move the WAL into the file; return the number of pages moved."""
 
     def list_migration_copies(self) -> Sequence[str]:
         """Return the paths of the copies that migrations left beside the file."""
 
     def describe_held_wal(self) -> str | None:
-        """Return what keeps a large log from being moved into the file, None if nothing does."""
+        """Return what prevents moving a large log into the file, None if nothing does."""
 
     def describe_loss(self) -> str | None:
-        """Return what was lost with a log that was missing, None if nothing was."""
+        """Return what was lost with a missing log, None if nothing was."""
 
     def accept_loss(self) -> bool:
-        """Forget that a log was missing; return whether one was."""
+        """Stop reporting that a log was missing; return whether one was."""
 
     def list_wal_readers(self) -> tuple[int, ...]:
-        """Return the numbers of the processes that keep a large log from being moved."""
+        """Return the process ids that prevent moving a large log into the file."""
 
     def rebuild(self, derive: Callable[[Tx], None]) -> None:
         """Run *derive* in a transaction, then rebuild every full-text index from its rows."""
@@ -336,25 +335,25 @@ class Maintenance(Protocol):
         """Merge parts of the full-text indexes; return how many indexes there are."""
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
-        """Return free pages to the disk, or with *whole* all free room; return the bytes."""
+        """Return free pages to the disk, or all free room with *whole*; return the bytes."""
 
     def changes(self, tx: Tx) -> Mapping[str, int]:
         """
-        Return how often each kind of thing was changed, by any process.
+        Return how often rows of each kind were changed by any process.
 
         A kind is "message", "session", "entry", "summary", "artifact", "item", "state",
-        "settings" or "scope". Only whether a number is the same as before means something. Appended
-        messages and new sessions are not counted: `last_seq` and the rows tell.
+        "settings" or "scope". Numbers can only be compared for being equal. New messages and
+        sessions are not counted, because `last_seq` and the rows show them.
 
         Raises:
             FileError: the database was removed, replaced, or migrated by a newer memdb.
         """
 
     def refuse_replaced(self) -> None:
-        """Raise FileError if the database is not there any more, or another is; Closed after it."""
+        """Raise FileError if the database was removed or replaced, and Closed after `close`."""
 
     def measure(self, tx: Tx) -> Storage:
-        """Return how much of the disk the database takes; reads every page once."""
+        """Return how much disk space the database takes; it reads every page once."""
 
     def query(
         self,
@@ -369,7 +368,7 @@ class Maintenance(Protocol):
     def bound_foreign(
         self, connection: Any, table: str | None, *, timeout_s: float
     ) -> AbstractContextManager[None]:
-        """Bound what reading a stranger's database may do and take; *table*: the one to read."""
+        """Limit what reading *table* of another program's database may do and take."""
 
     def copy_to(
         self,
@@ -379,10 +378,10 @@ class Maintenance(Protocol):
         replace: bool = False,
         progress: Progress | None = None,
     ) -> int:
-        """Copy everything as it is at this moment to the file *target*; return its bytes."""
+        """Copy the database as it is now to the file *target*; return its bytes."""
 
     def is_own_file(self, target: str) -> bool:
-        """Return whether the database is stored at *target*, which must not be written over."""
+        """Return whether the database is stored at *target*, which must not be overwritten."""
 
 
 class Engine(Protocol):
@@ -390,14 +389,14 @@ class Engine(Protocol):
     An open database.
 
     Attributes:
-        path: Place where it is, for error messages.
+        path: Path or address of the database, for error messages.
         clock: Returns UTC milliseconds.
         ids: Returns a new uid for a time.
-        commits: Write transactions of this object that were committed so far.
+        commits: Number of write transactions that this object committed so far.
         is_read_only: Whether it was opened with mode="read": every write is refused.
         key: Key of an encrypted file, else None.
-        only_user: Whose scopes it may hold; None means anybody's.
-        opened_by: The program or adapter that opened it; None means that nobody said.
+        only_user: The user whose scopes it may contain; None means any user.
+        opened_by: The program or adapter that opened it; None means that it is unknown.
     """
 
     path: str
@@ -411,19 +410,19 @@ class Engine(Protocol):
 
     @property
     def written_by(self) -> str | None:
-        """The writer of rows: the client of this call, else who opened it; None if unknown."""
+        """The writer of rows: the client of this call, or the program that opened it."""
 
     def refuse_read_only(self) -> None:
         """Raise ReadOnly if it was opened with mode="read"; `write` does so too."""
 
     def keep_to(self, user: str) -> None:
-        """Refuse from now on the scopes of others; such a file is one of many: save memory."""
+        """Refuse the scopes of other users from now on, and save memory as one of many files."""
 
     def refuse_user(self, user: str) -> None:
-        """Raise Unsupported if the scopes of *user* belong into another file."""
+        """Raise Unsupported if the scopes of *user* belong in another file."""
 
     def refuse_inside(self, call: str) -> None:
-        """Raise InvalidInput if this thread is inside `with engine.write()`; it names *call*."""
+        """Raise InvalidInput, naming *call*, if this thread is inside `with engine.write()`."""
 
     def read(self) -> AbstractContextManager[Tx]:
         """Return a context in which all reads see one snapshot."""
@@ -432,7 +431,7 @@ class Engine(Protocol):
         """Return a context whose writes are committed together or not at all; it may be nested."""
 
     def write_whole(self) -> AbstractContextManager[Tx]:
-        """Return a context like `write` without savepoints: an error inside undoes all of it."""
+        """Return a context like `write` without savepoints: an error rolls back all of it."""
 
     @property
     def is_closed(self) -> bool:
@@ -444,35 +443,35 @@ class Engine(Protocol):
 
     def watch_undo(self) -> Callable[[], bool] | None:
         """
-        Return what tells whether writes of this thread's open transaction were undone since.
+        Return a value that changes if writes of this thread's open transaction are rolled back.
 
-        None outside of a transaction: what is read there was committed.
+        None outside a transaction, where only committed rows are read.
         """
 
     def run_again(self, call: Callable[[], Any], start_s: float, error: MemDBError) -> Any:
         """
-        Return what *call* returns, whose transaction was undone with *error*, not by the call.
+        Return the result of *call*, run again because *error* rolled back its transaction.
 
         Args:
-            start_s: When it was first begun, by `perf_counter`.
+            start_s: Time of its first begin, by `perf_counter`.
 
         Raises:
-            MemDBError: *error*, if this thread has committed since, or what it raised last.
+            MemDBError: *error*, if this thread has committed since, or the last error of *call*.
         """
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
-        Return a number that changes with every commit, by any connection; None if not known now.
+        Return a number that changes with every commit of any connection; None if unknown now.
 
-        Never waits. *start*: make what it takes to know it.
+        Never waits. *start*: begin to watch, if nothing does yet.
         """
 
     def others(self) -> int | None:
-        """Return a number that changes with other connections' commits; None if not known now."""
+        """Return a number that changes with commits of other connections; None if unknown now."""
 
     @property
     def maintenance(self) -> Maintenance:
-        """Checks and maintenance of what is stored."""
+        """The checks and maintenance of the database."""
 
     def close(self) -> None:
         """Close it; calling it again does nothing."""

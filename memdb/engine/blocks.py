@@ -1,14 +1,14 @@
 """
-`with` blocks that use a connection: which threads read and write, and who waits.
+`with` blocks that use a connection: which threads read or write, and which wait.
 
-`Block` is the base of those of both engines, `Opened` that of the engines themselves. `WriteLock`
+`Block` is the base of the blocks of both engines, `Opened` the base of the engines. `WriteLock`
 lets one block write at a time.
 
 Each connection costs two descriptors, and each thread inside SQLite competes with the one that
-writes. So `MAX_READERS` threads read at a time; the others wait. A thread that
-reads keeps its connection for the reads inside, so it never waits for another. A slow consumer of
-an export, which keeps one for long, cannot stop the others. If none was returned within
-`PATIENCE_S`, the next thread gets one more.
+writes. So `MAX_READERS` threads read at a time; the others wait. A nested read of a thread uses the
+same connection, so it never waits for another. A slow consumer of an export, which keeps a
+connection for long, cannot stop the others. If no connection was returned within `PATIENCE_S`, the
+next thread gets an additional one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
             """Close the connections of blocks that ended without their exit."""
 
         def discard(self, tx: Tx) -> None:
-            """Undo what is open in a connection."""
+            """Roll back the open transaction of a connection."""
 
 
 # The client that a call is made for, where one open file serves several.
@@ -53,14 +53,14 @@ PATIENCE_S = 0.25
 
 class BlockExit:
     """
-    The `__exit__` of a block: a callable that only the `with` statement refers to.
+    The `__exit__` of a block: a callable to which only the `with` statement refers.
 
-    So it ends with the statement, even if an exception from a signal handler came before its
-    first bytecode. A traceback may keep the block, but never this callable (ADR-0072).
+    So it is freed with the statement, even if a signal handler raised before its first bytecode. A
+    traceback may keep the block, but never this callable (ADR-0072).
     """
 
     def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:
-        """Return what leaves *block*; of a class, a function that contextlib.ExitStack calls."""
+        """Return the exit of *block*; on the class, a function for contextlib.ExitStack."""
         if block is None:
             return _leave
         leave: Callable[..., None] = partial(block._leave)
@@ -69,10 +69,10 @@ class BlockExit:
 
 
 class ExitByThread(BlockExit):
-    """The `__exit__` of what several threads may try to enter: each has its own."""
+    """The `__exit__` of a block that several threads may try to enter: each thread has its own."""
 
     def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:
-        """Return what leaves *block* in this thread."""
+        """Return the exit of *block* for this thread."""
         if block is None:
             return _leave
         leave: Callable[..., None] = partial(block._leave)
@@ -89,10 +89,10 @@ class Block:
     A `with` block that uses a connection.
 
     Attributes:
-        tx: The connection that it gives back; None if it uses that of a block around it.
+        tx: The connection that it returns at the end; None if an outer block owns the connection.
         thread: The thread that entered it.
         depth: Open levels of `with db.write()`, in the outermost block.
-        undone: How often it, or a savepoint in it, was rolled back.
+        undone: How often the block, or a savepoint in it, was rolled back.
         whole: Whether the write has no savepoints.
     """
 
@@ -111,7 +111,7 @@ class Block:
     __exit__ = BlockExit()
 
     def enter_with(self, leave: ref[Callable[..., None]] | None) -> None:
-        """Enter the block for a `with` statement that leaves it by *leave*, if that is alive."""
+        """Enter the block for a `with` statement whose exit is *leave*, if that is alive."""
         if leave is not None and leave() is not None:
             self._exit = leave
         self.__enter__()
@@ -125,7 +125,7 @@ class Block:
         raise NotImplementedError
 
     def is_abandoned(self) -> bool:
-        """Return whether its `with` statement is over though its exit did not run to its end."""
+        """Return whether the `with` statement is over although its exit did not finish."""
         return self._exit is not None and self._exit() is None
 
 
@@ -194,8 +194,8 @@ class Opened:
         """
         Raise InvalidInput if this thread is inside `with db.write()`.
 
-        For calls that cannot be undone with it or would not see its writes. Also for calls that
-        wait for a model, or for a thread that may wait for the lock.
+        For calls that cannot be rolled back with the block, or that would not see its writes. Also
+        for calls that wait for a model, or for a thread that may need the lock.
         """
         if self.writing:
             raise InvalidInput(
@@ -211,7 +211,7 @@ class Opened:
         """
         Return what tells whether writes of this thread's open transaction were undone since.
 
-        All of them, or those of a savepoint. None outside of a transaction.
+        That is all of its writes, or those of a savepoint. None outside a transaction.
         """
         owner = self.find_writer()
         return None if owner is None else partial(_is_undone, owner, owner.undone)
@@ -229,7 +229,8 @@ class WriteLock:
     """
     Lets one block write at a time.
 
-    The owner is the truth: a block that is alive. The inner lock only wakes waiting threads. So
+    Whether the lock is taken is decided by its owner: a block that is alive. The inner lock only
+        wakes waiting threads. So
     an exception between any two bytecodes cannot leave it locked.
     """
 
@@ -282,7 +283,7 @@ class WriteLock:
                     self._wake.release()
 
     def end_abandoned(self) -> None:
-        """Undo what an abandoned owner left open, and release the lock."""
+        """Roll back the writes of an abandoned owner, and release the lock."""
         with self._change:
             owner = self.owner
             if owner is not None and owner.is_abandoned():
@@ -331,10 +332,10 @@ class SingleUse:
 
 class Readers:
     """
-    Connections for reading: lends and takes back.
+    Connections for reading: a block borrows one and returns it.
 
     Attributes:
-        idle: Those that nobody uses.
+        idle: The connections that no block uses.
         using: The outermost reading block of each thread.
     """
 
@@ -350,7 +351,7 @@ class Readers:
 
     def take(self, block: Any, open_one: Callable[[], Tx]) -> Tx:
         """
-        Return a connection that nobody else uses; wait if all are in use. Cost: 0.7 µs.
+        Return a connection that no other block uses; wait if all are in use. Cost: 0.7 µs.
 
         Args:
             block: The `Block` that uses it, with its thread.
@@ -365,7 +366,7 @@ class Readers:
             return open_one()
 
     def _join(self, block: Any, *, is_patient: bool) -> bool:
-        """Note that *block* reads, unless too many do and it can wait."""
+        """Register *block* as a reader, unless there are too many readers and it can wait."""
         with self._change:
             if is_patient and not self.idle and len(self.using) >= MAX_READERS:
                 self._wake.acquire(blocking=False)  # so that waiting is for the next that ends
@@ -374,7 +375,7 @@ class Readers:
             return True
 
     def give_back(self, reader: Tx | None) -> bool:
-        """Keep a connection, None for one that is closed; False: it is one too many."""
+        """Take a connection back, None for a closed one; return False if there are too many."""
         with self._change:
             self._served += 1
             is_kept = len(self.idle) < MAX_READERS

@@ -1,10 +1,10 @@
 """
-Paths of branches: which rows contain the messages that a branch shares and those of its own.
+Paths of branches: the rows that contain a branch's shared messages and its own.
 
-A branch is a row of `sessions` with a parent and the last seq up to which it shares all
-that the parent's path has. What it shares after that, once its path and its parent's
-differ in between, stands in its `shares`: spans of messages of other rows. All else after
-that seq is its own. A session without parent is its own path, and nothing is read for it.
+A branch is a row of `sessions` with a parent. Up to the seq `leaves_at` it shares everything that
+the parent's path has. Messages that it shares after that seq are listed in its `shares`, as spans
+of messages of other rows. All other messages after that seq are its own. The path of a session
+without a parent is the session itself, and nothing is read for it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ORDER BY branches.id, sessions.id
 
 class Run(Record):
     """
-    Messages of a path that one row of `sessions` holds, by their first and last seq.
+    Messages of a path in one row of `sessions`, by their first and last seq.
 
     *branch* is the name of the row, "" for the session itself.
     """
@@ -74,7 +74,7 @@ class Run(Record):
 
     @property
     def span(self) -> tuple[int, int]:
-        """The first and last id that they can have, both inclusive."""
+        """The first and last possible id, both inclusive."""
         return self.session | self.first_seq, self.session | self.last_seq
 
     @property
@@ -85,11 +85,11 @@ class Run(Record):
 
 class Branch(Record):
     """
-    A branch as its row has it.
+    A branch, as its row stores it.
 
     Attributes:
-        leaves_at: The last seq up to which it shares all that its parent's path has.
-        shares: What it shares after that, by the rows that contain it, oldest first.
+        leaves_at: The last seq up to which it shares everything in its parent's path.
+        shares: Messages that it shares after that, by the row that contains them, oldest first.
     """
 
     id: int
@@ -100,20 +100,21 @@ class Branch(Record):
 
 def regions_of(tx: Tx, session: int) -> list[Run]:
     """
-    Return the rows of a path with the seqs that each one answers for, oldest first.
+    Return the rows of a path with the seqs that each one covers, oldest first.
 
-    That is a session and the branches that leave each other; summaries of a seq belong to
-    its row here. Of what a branch shares beyond `leaves_at`, another row contains the messages.
+    A path is a session and the branches that start from each other. A summary of a seq belongs to
+    the row that covers it here. Messages that a branch shares after `leaves_at` are in another row.
     """
     return [region for region, _ in _path(tx, session)]
 
 
 def runs_of(tx: Tx, session: int) -> list[Run]:
     """
-    Return the runs of a path, oldest first: which row holds which messages. None overlaps.
+    Return the runs of a path, oldest first: each names a row and its messages. None overlaps.
 
-    One run if *session* is not a branch; [] for a branch that is gone. The last run is that
-    of *session* itself, and has no end. A row has several if other rows hold what is between.
+    It is one run if *session* is not a branch, and [] if the branch was deleted. The last run is
+    that of *session* itself, and has no end. A row has several runs if other rows contain the
+    messages in between.
     """
     path = _path(tx, session)
     if not any(shares for _, shares in path):
@@ -163,7 +164,7 @@ def _read(shares: str | None) -> tuple[Run, ...]:
 
 
 def _divide(region: Run, shares: tuple[Run, ...]) -> Iterator[Run]:
-    """Yield the runs of a region: its own messages, and between them what it shares."""
+    """Yield the runs of a region: its own messages, and the shared messages between them."""
     first_seq = region.first_seq
     for share in shares:
         if share.first_seq > region.last_seq:
@@ -177,7 +178,7 @@ def _divide(region: Run, shares: tuple[Run, ...]) -> Iterator[Run]:
 
 
 def split_seqs(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, list[int]]]:
-    """Return which row holds which of *seqs* of a path: (row id, rising seqs), each row once."""
+    """Return the rows that contain *seqs* of a path, each once: (row id, rising seqs)."""
     rising = sorted(set(seqs))
     if not is_branch(session):
         return [(session, rising)] if rising else []
@@ -190,7 +191,7 @@ def split_seqs(tx: Tx, session: int, seqs: Iterable[int]) -> list[tuple[int, lis
 
 
 def row_of(tx: Tx, session: int, seq: int) -> int:
-    """Return the row that holds message *seq* of a path, or would contain it."""
+    """Return the row that contains message *seq* of a path, or would contain it."""
     if is_branch(session):
         for run in runs_of(tx, session):
             if run.first_seq <= seq <= run.last_seq:
@@ -199,7 +200,7 @@ def row_of(tx: Tx, session: int, seq: int) -> int:
 
 
 def holds(runs: Iterable[Run], branch: str | None, seq: int | None) -> bool:
-    """Return whether a path holds message *seq* of *branch*; None means any of it."""
+    """Return whether a path contains message *seq* of *branch*; None means any message of it."""
     name = branch or ""
     return any(
         run.branch == name and (seq is None or run.first_seq <= seq <= run.last_seq) for run in runs
@@ -208,7 +209,7 @@ def holds(runs: Iterable[Run], branch: str | None, seq: int | None) -> bool:
 
 def within(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
     """
-    Return the parts of *runs* that lie in *spans*; both rise, and neither overlaps itself.
+    Return the parts of *runs* inside *spans*; both rise, and neither overlaps itself.
 
     >>> [(one.first_seq, one.last_seq) for one in within([Run(0, 2, 6)], [(1, 2), (5, 9)])]
     [(2, 2), (5, 6)]
@@ -228,7 +229,7 @@ def within(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
 
 def without(runs: Iterable[Run], spans: Sequence[tuple[int, int]]) -> list[Run]:
     """
-    Return the parts of *runs* that `within` leaves out.
+    Return the parts of *runs* outside *spans*; the counterpart of `within`.
 
     >>> [(one.first_seq, one.last_seq) for one in without([Run(0, 2, 6)], [(1, 2), (5, 9)])]
     [(3, 4)]
@@ -255,7 +256,7 @@ def _families(tx: Tx, rows: Collection[int]) -> dict[int, list[Branch]]:
 
 
 def descendants(tx: Tx, session: int) -> list[int]:
-    """Return the branches that leave a session or branch, and those that leave them."""
+    """Return the branches that start from a session or branch, and the branches of those."""
     found = {session}
     below = []
     for branch in branches_of(tx, session):

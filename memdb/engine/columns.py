@@ -1,8 +1,8 @@
 """
-The columns of each table, read from schema.sql: nothing else lists them.
+The columns of each table, read from schema.sql, their only list.
 
-The digest of a row covers every column that stands before `digest` in schema.sql; what stands after
-it is derived.
+The digest of a row covers every column before `digest` in schema.sql; the columns after it are
+derived.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 class Columns(Record):
     """
-    The columns that a row of a table is written with.
+    The columns that a statement writes for a row of a table.
 
     Attributes:
-        names: All but `digest`, in the order of schema.sql.
-        covered: Those that the digest covers, in that order; none without a digest.
-        key: Those of the primary key.
-        defaults: The default of each, in SQL.
-        reals: The reals that hold floating-point numbers.
+        names: All columns but `digest`, in the order of schema.sql.
+        covered: The columns that the digest covers, in that order; () without a digest.
+        key: The columns of the primary key.
+        defaults: The default of each column, in SQL.
+        reals: The columns with floating-point numbers.
     """
 
     names: tuple[str, ...]
@@ -46,8 +46,8 @@ class Columns(Record):
         """
         Return the SQL of the digest of a row that is changed.
 
-        It differs from that of the new values as the old one did from that of the old values:
-        a damaged row stays damaged.
+        It differs from the digest of the new values exactly as the old one differed from the old
+        values, so a damaged row stays damaged.
         """
         old = {one: f"{table}.{one}" for one in self.covered}
         values = f"{self._arguments(old)}, {self._arguments(old | assigned)}"
@@ -62,7 +62,7 @@ class Columns(Record):
 
 
 def read_schema() -> str:
-    """Return schema.sql: from the installed package, else from the checkout."""
+    """Return schema.sql from the installed package, or else from the checkout."""
     try:
         return read_text(__file__, "../schema.sql")
     except FileNotFoundError:
@@ -77,7 +77,7 @@ def read_columns() -> dict[str, Columns]:
 
 
 def _columns_of(table: str) -> Columns:
-    """Return the columns of a CREATE TABLE, given from its name on; each begins a line."""
+    """Return the columns of a CREATE TABLE, given from its name on, one column per line."""
     names: list[str] = []
     covered: list[str] = []
     key: list[str] = []
@@ -104,7 +104,7 @@ def _columns_of(table: str) -> Columns:
 
 
 def names_of(table: str) -> tuple[str, ...]:
-    """Return the columns that a row of *table* is written with, but its digest."""
+    """Return the columns that are written for a row of *table*, without its digest."""
     return read_columns()[table].names
 
 
@@ -114,7 +114,7 @@ def digest_columns() -> dict[str, Columns]:
 
 
 def names_without(table: str, *names: str) -> tuple[str, ...]:
-    """Return the columns that a row of *table* is written with, but its digest and *names*."""
+    """Return the columns that are written for a row of *table*, without digest and *names*."""
     return tuple(name for name in names_of(table) if name not in names)
 
 

@@ -1,8 +1,8 @@
 """
 Statements that write rows, composed from the columns of their table.
 
-Such a statement names each column once and writes the digest of its row, so that none can forget
-it. It also has a text without the digest, for an engine whose rows have none.
+Such a statement names each column once and writes the digest of its row, so no statement can forget
+it. Its other form has no digest, for an engine whose rows have none.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _without_digest: dict[str, str] = {}
 
 class Conflict(Record):
     """
-    Changes of an INSERT whose row is already there.
+    Changes by an INSERT whose row already exists.
 
     Attributes:
         keys: The columns of the unique index, separated by commas.
         assigned: The new value of each changed column, in SQL.
-        where: Which rows are changed; "": all.
+        where: Which rows are changed; "" means all.
     """
 
     keys: str
@@ -46,7 +46,7 @@ class Conflict(Record):
 
 
 def without_digest(sql: str) -> str:
-    """Return a statement of the tables without the digest that it may write."""
+    """Return a statement of the tables without the digest that it writes."""
     return _without_digest.get(sql, sql)
 
 
@@ -64,8 +64,8 @@ def select(
 
     Args:
         tag: The name of the statement.
-        columns: What it gives: in SQL, or as names.
-        source: What it reads; "": nothing.
+        columns: The result columns, in SQL or as names.
+        source: The tables that it reads; "" means none.
         where: Which rows; "": all.
         limit: The largest number of rows.
     """
@@ -78,7 +78,7 @@ def select(
 
 
 def select_counts(tag: str, tables: dict[str, str]) -> str:
-    """Return the SELECT of (table, number of rows), for those rows of each that are given."""
+    """Return the SELECT of (table, number of rows) for the given rows of each table."""
     counts = (
         f"SELECT '{table}', count(*)\nFROM {table}\n{_where(where)}"
         for table, where in tables.items()
@@ -107,12 +107,12 @@ def insert(
 
     Args:
         tag: The name of the statement.
-        columns: Columns that have the bound value of their name; "": all of the table.
+        columns: Columns that get the bound value of their name; "" means all columns.
         otherwise: `NOTHING` or a `conflict`.
         returning: What RETURNING gives.
-        numbered: The key, if the engine gives its number. A digest needs it before the row is
-            there, so in a file the statement takes the next number.
-        given: The value of other columns, in SQL.
+        numbered: The key column, if the engine numbers the rows. The digest needs the number before
+            the row exists, so in a file the statement takes the next number.
+        given: The values of other columns, in SQL.
     """
     found = read_columns()[table]
     values = {one: f":{one}" for one in _split(columns) or found.names} | given
@@ -136,11 +136,11 @@ def insert_select(
     tag: str, table: str, columns: str, select: str, otherwise: str | Conflict = ""
 ) -> str:
     """
-    Return the INSERT of the rows that a SELECT gives, which also writes their digests.
+    Return the INSERT of the rows of a SELECT, which also writes their digests.
 
     Args:
         tag: The name of the statement.
-        columns: The columns of the SELECT, in its order; "": all of the table.
+        columns: The columns of the SELECT, in its order; "" means all columns of the table.
         otherwise: `NOTHING` or a `conflict`.
     """
     found = read_columns()[table]
@@ -185,24 +185,24 @@ def update(
 
 def conflict(keys: str, columns: str = "", /, *, where: str = "", **given: str) -> Conflict:
     """
-    Return what an INSERT changes where the row is already there.
+    Return the clause of an INSERT for a row that already exists.
 
     Args:
         keys: The columns of the unique index.
-        columns: Columns that get the value of the row that was to be inserted.
-        where: Which rows are changed; "": all.
+        columns: Columns that get the value of the new row.
+        where: Which rows are changed; "" means all.
         given: The new value of other columns, in SQL.
     """
     return Conflict(keys, {one: f"excluded.{one}" for one in _split(columns)} | given, where)
 
 
 def _split(columns: str) -> tuple[str, ...]:
-    """Return the names in a list with commas."""
+    """Return the names in a list separated by commas."""
     return tuple(columns.replace(",", " ").split())
 
 
 def _assignments(table: str, assigned: dict[str, str], *, with_digest: bool) -> str:
-    """Return what stands after SET."""
+    """Return the assignments after SET."""
     found = read_columns()[table]
     assert assigned.keys() <= set(found.names), (table, assigned)
     lines = [f"{name} = {value}" for name, value in assigned.items()]
@@ -227,7 +227,7 @@ def _returning(returning: str) -> str:
 
 
 def _compose(tag: str, table: str, build: Callable[..., str]) -> str:
-    """Return a statement under its name, and note its text without a digest."""
+    """Register a statement under its name, and its text without a digest; return it."""
     head = f"/* {tag} */\n"
     text = head + build(with_digest=bool(read_columns()[table].covered))
     _without_digest[text] = head + build(with_digest=False)

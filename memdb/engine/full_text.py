@@ -1,8 +1,8 @@
 """
-Full-text search for every engine: FTS5's queries, and FTS5 in memory for a few texts.
+Full-text search for every engine: queries of FTS5, and FTS5 in memory for a few texts.
 
-`query_of` is the meaning of a term. Texts that stand in no index, and excerpts, are asked of FTS5
-in memory, so an engine without FTS5 gives the same answers.
+`query_of` defines the meaning of a term. Texts outside an index, and excerpts, are searched with
+FTS5 in memory, so an engine without FTS5 gives the same answers.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def lists_of(
     high: int,
     newest: int | None = None,
 ) -> Postings:
-    """Return the ids in [low, high] by term, as *sql* gives a JSON array for each query of FTS5."""
+    """Return the ids in [low, high] by term; *sql* returns a JSON array per FTS5 query."""
     if not terms:
         return {}
     by_query = {query_of(term): term for term in terms}
@@ -127,7 +127,7 @@ def first_postings(
 
     Args:
         read: Returns the postings of some terms.
-        keep: Removes the ids that do not count from some postings.
+        keep: Removes the ids that do not count from the postings.
     """
     found: Postings = {}
     for start in range(0, len(terms), TERMS_AT_ONCE):
@@ -139,9 +139,9 @@ def first_postings(
 
 def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> Postings:
     """
-    Return, for each term, which of some (id, text, keywords) contain it, by the index's rules.
+    Return, for each term, which of some (id, text, keywords) contain it, as the index would.
 
-    For earlier versions of entries, which are in no index. Cost: 20 µs per entry.
+    It is for earlier versions of entries, which are in no index. Cost: 20 µs per entry.
     """
     rows = [
         {
@@ -161,10 +161,10 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
     """
     Return the best excerpt of each (id, name, text) that contains one of the terms, by id.
 
-    FTS5 finds the excerpt of a text in time that grows with the square of its matches: 3 s for
-    16,000. So of a long text it gets only a few thousand characters around the first place of each
-    word. If none matches, it returns the beginning. Cost: 10 ms at most for each text, and 1 ms per
-    million characters.
+    The time of FTS5 for an excerpt grows with the square of the number of matches: 3 s for 16,000.
+    So it gets only a few thousand characters of a long text, around the first place of each word.
+    If no word matches, the beginning of the text is returned. Cost: 10 ms at most for each text,
+    and 1 ms per million characters.
     """
     found: dict[int, str] = {}
     if not terms:
@@ -189,7 +189,7 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
 
 
 def match_of(terms: Sequence[Term]) -> str:
-    """Return the FTS5 query for what contains any of the terms."""
+    """Return the FTS5 query for texts with any of the terms."""
     return " OR ".join(map(query_of, terms))
 
 
@@ -198,7 +198,7 @@ def _artifact(number: int, name: str, text: str) -> dict[str, int | str | None]:
 
 
 def _pieces(text: str, terms: Sequence[Term]) -> list[str]:
-    """Return the text around the first place of each word; its beginning for one that it lacks."""
+    """Return the text around the first place of each word, or its beginning for an absent word."""
     folded = text.lower()
     starts: list[int] = []
     for term in terms[:MAX_TERMS]:

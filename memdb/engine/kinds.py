@@ -1,9 +1,10 @@
 """
-Map statements to the kind of thing that they change, for `db.changes`, in both engines.
+Map statements to the kind of row that they change, for `db.changes` in both engines.
 
-Each statement begins with its name, and so with the table that it writes to. Three things are not
-counted. A new message or session changes no count, because the length of its session tells of it.
-So appends stay as fast as they were. Jobs, vectors and uses are nothing that a memory says.
+Each statement begins with its name, which contains the table that it writes to. Some changes are
+not counted. A new message or session is not counted, because the length of its session shows it. So
+appends stay as fast as they were. Jobs, vectors and counts of use are not counted either, because
+they are no content.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ UNCOUNTED = {
 
 
 def kind_of(sql: str) -> str | None:
-    """Return the kind of thing that a statement changes; None for one that is not counted."""
+    """Return the kind of row that a statement changes; None for one that is not counted."""
     name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
     return None if name in UNCOUNTED else KINDS.get(name.partition(".")[0])
 
 
 def kind_loaded(table: str) -> str | None:
-    """Return the kind of thing that loaded rows of a table change; None if it is not counted."""
+    """Return the kind of rows loaded into a table; None if it is not counted."""
     return "scope" if table == "scopes" else KINDS.get(table)

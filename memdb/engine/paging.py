@@ -1,9 +1,9 @@
 """
-Iteration over rows that may outlive the transaction it began in.
+Iteration over rows that may outlive the transaction in which it began.
 
-A page contains rows that the consumer has not seen yet. If it was read inside a transaction that is
-then rolled back, those rows never were: `pages_of` reads again after the last one that it gave, and
-`refuse_undone` raises where the rows have to be of one moment.
+A page contains rows that the consumer has not seen yet. If a page was read in a transaction that is
+rolled back later, its rows never existed. Then `pages_of` reads again after the last row that it
+yielded, and `refuse_undone` raises an error where all rows must be of one moment.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def pages_of(
     size: int,
 ) -> Iterator[T]:
     """
-    Yield rows behind the key *after*, *limit* at most, as they are when each page is read.
+    Yield at most *limit* rows after the key *after*, as they are when each page is read.
 
     Args:
-        read: Returns the rows behind a key, at most this many; fewer mean that there are no more.
+        read: Returns at most this many rows after a key; fewer mean that there are no more.
         key_of: Returns the key of a row.
         size: Rows per page.
     """
@@ -62,10 +62,10 @@ def pages_of(
 
 def refuse_undone(db: Engine, rows: Iterator[T], what: str) -> Iterator[T]:
     """
-    Yield *rows*, which tell of one moment, while that moment stays true.
+    Yield *rows*, which belong to one moment, while that moment stays valid.
 
     Raises:
-        InvalidInput: the transaction that they were read in was rolled back; it names *what*.
+        InvalidInput: the transaction in which they were read was rolled back; it names *what*.
     """
     while True:
         is_undone = db.watch_undo()

@@ -3,12 +3,12 @@ Archive segments: pack the content of old messages into compressed bytes, and re
 
     seqs NUL text NUL ... NUL parts NUL ... NUL metadata NUL ... NUL metadata
 
-`seqs` lists the messages as runs: "1-128" or "1-3,7-128". Then come all texts, all bodies and all
-metadata, in the order of the seqs; "" means no parts and no metadata. No stored text holds NUL, so
-nothing is escaped. Texts stand beside texts because that compresses best. The same messages always
-give the same bytes. ADR-0009 has the measurements.
+`seqs` lists the messages as runs: "1-128" or "1-3,7-128". Then follow all texts, all bodies and all
+metadata, in the order of the seqs; "" means no parts and no metadata. No stored text contains NUL,
+so nothing is escaped. Texts are next to texts because that compresses best. The same messages
+always give the same bytes. ADR-0009 has the measurements.
 
-It stands below the tables because several of them read texts; `memdb.tables.archive` writes
+This module is below the tables because several of them read texts; `memdb.tables.archive` writes
 segments.
 """
 
@@ -56,7 +56,7 @@ class Damaged(ValueError):
 
 def inflate(data: bytes, most: int) -> bytes:
     """
-    Return *data* decompressed; reads no more than *most* bytes of it.
+    Return *data* decompressed; read no more than *most* bytes of it.
 
     Raises:
         Damaged: it is not a zlib stream, ends early, or contains more than *most* bytes.
@@ -72,7 +72,7 @@ def inflate(data: bytes, most: int) -> bytes:
 
 
 def block_of(seq: int) -> tuple[int, int]:
-    """Return the first and last seq of the block that *seq* belongs to."""
+    """Return the first and last seq of the block that contains *seq*."""
     first = (seq - 1) // SEGMENT_MESSAGES * SEGMENT_MESSAGES + 1
     return first, first + SEGMENT_MESSAGES - 1
 
@@ -108,7 +108,7 @@ def pack(contents: Sequence[Content]) -> bytes:
 
 def unpack(data: bytes) -> list[Content]:
     """
-    Return the contents that `pack` made *data* from.
+    Return the contents from which `pack` made *data*.
 
     Raises:
         Damaged: `pack` cannot have made *data*.
@@ -129,7 +129,7 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
     Return the seqs that `pack` wrote as runs.
 
     Raises:
-        Damaged: they are no runs, or are not those of this many fields.
+        Damaged: they are not runs, or do not match this number of fields.
     """
     try:
         pairs = [
@@ -147,12 +147,12 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
 
 
 class _Held:
-    """The contents of a segment; only those that are asked for become text."""
+    """The contents of a segment; a content becomes text only when it is read."""
 
     __slots__ = ("_data", "_ends", "_seqs")
 
     def __init__(self, data: bytes) -> None:
-        """Keep what `pack` made; Damaged if it did not make *data*."""
+        """Store data of `pack`; Damaged if `pack` did not make it."""
         runs, *fields = data.split(b"\0")
         self._seqs = _seqs_of(runs.decode("ascii", "replace"), len(fields))
         self._data = data
@@ -184,17 +184,17 @@ def squeeze(packed: bytes) -> bytes:
 
 
 def _most(data: bytes) -> int:
-    """Return how many bytes a segment of these compressed bytes may hold."""
+    """Return the largest possible size of a segment with these compressed bytes."""
     return min(MAX_SEGMENT_BYTES, FREE_BYTES + MAX_RATIO * len(data))
 
 
 def inflate_segment(data: bytes) -> bytes:
-    """Return the bytes that `squeeze` compressed; Damaged if they are none."""
+    """Return the bytes that `squeeze` compressed; Damaged if they are not compressed."""
     return inflate(data, _most(data))
 
 
 def digest(packed: bytes) -> bytes:
-    """Return the SHA-256 of uncompressed bytes, which `open_segment` compares."""
+    """Return the SHA-256 of uncompressed bytes, with which `open_segment` compares."""
     return sha256(packed).digest()
 
 
@@ -209,7 +209,7 @@ def open_segment(codec: str, data: bytes, sha256: bytes) -> list[Content]:
 
 
 def _packed(codec: str, data: bytes, sha256: bytes) -> bytes:
-    """Return the bytes that `pack` made; Damaged as `open_segment`."""
+    """Return the bytes that `pack` made; raises Damaged as `open_segment` does."""
     if codec != CODEC:
         raise Damaged(f"codec {codec!r} is unknown")
     packed = inflate_segment(data)
@@ -274,11 +274,11 @@ def fill(tx: Tx, rows: list[Row], columns: Sequence[str], *, lost_ok: bool = Fal
     Return *rows* of messages with the content of archived ones filled in.
 
     Args:
-        columns: Names of the columns of a row: `id`, `text` and, if they are
-            read, `parts` and `metadata`.
-        lost_ok: Leave a row without its text where the segment is damaged.
+        columns: Names of the columns of a row: `id`, `text` and, if they are read, `parts` and
+            `metadata`.
+        lost_ok: Leave a row without its text if its segment is damaged.
 
-    Cost: 0.1 ms per segment that contains some of them.
+    Cost: 0.1 ms per segment that contains one of the messages.
 
     Raises:
         Corrupt: a segment is damaged or missing, and *lost_ok* is False.
@@ -324,7 +324,7 @@ def _readable(tx: Tx, ids: Iterable[int]) -> dict[int, Content]:
 def _find(
     tx: Tx, wanted: list[int], opener: Callable[[Tx, Row], _Held | None]
 ) -> dict[int, Content]:
-    """Return the contents of *wanted*, rising ids, as far as there are segments that open."""
+    """Return the contents of *wanted*, rising ids, whose segments can be opened."""
     found: dict[int, Content] = {}
     left = deque(wanted)
     if not wanted:
@@ -341,7 +341,7 @@ def _find(
 
 
 def _open_or_recall(tx: Tx, place: Row) -> _Held | None:
-    """Return the contents of a segment, from the connection's cache if it is there."""
+    """Return the contents of a segment, if possible from the connection's cache."""
     sha256 = place[3]
     held = tx.kept.pop(sha256, None)
     if held is None:

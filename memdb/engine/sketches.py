@@ -1,12 +1,13 @@
 """
 Sketches of vectors: one bit per dimension, and the nearest of thousands of them.
 
-The sketches of up to 256 neighbouring refs are stored together as byte planes: plane j holds byte j
-of each sketch. For a query, `bytes.translate` turns each plane into the distances of that byte. The
-planes are added as long integers, one byte per sketch: a few calls for thousands of sketches.
+The sketches of up to 256 neighbouring refs are stored together as byte planes: plane j contains
+byte j of each sketch. For a query, `bytes.translate` turns each plane into the distances of that
+byte. The planes are added as long integers, one byte per sketch: a few calls for thousands of
+sketches.
 
-Up to 256 dimensions a bit that differs costs what the query's component weighs; above them every
-bit costs 1, because there are enough of them. numpy does the same sums faster (ADR-0003).
+Up to 256 dimensions, a differing bit costs the weight of the query's component. Above that every
+bit costs 1, because there are enough bits. numpy computes the same sums faster (ADR-0003).
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def sketch_of(vector: bytes) -> bytes:
         vector: `(dim,)` float32, little-endian.
 
     Returns:
-        `(dim + 7) // 8` bytes, the last padded with 0. The same bits as
-        sqlite-vec's `vec_quantize_binary`. Cost: 2 µs at 128 dimensions, 8 if one is zero.
+        `(dim + 7) // 8` bytes, the last padded with 0. The bits are those of sqlite-vec's
+        `vec_quantize_binary`. Cost: 2 µs at 128 dimensions, or 8 if one component is zero.
     """
     if ZERO in vector:  # perhaps: the bytes may be those of two neighbours
         bits = bytes([49 if number > 0 else 48 for number in to_numbers(vector)])
@@ -85,8 +86,8 @@ def to_bytes(vector: bytes) -> bytes:
     """
     Return the direction of a float32 vector as signed bytes, the largest 127 or -127.
 
-    The cosine of two such vectors differs by 0.0006 from that of the vectors, as a rule.
-    Cost: 10 µs at 128 dimensions.
+    The cosine of two such vectors usually differs by 0.0006 from that of the originals. Cost: 10 µs
+    at 128 dimensions.
     """
     numbers = to_numbers(vector)
     scale = 127 / max(*numbers, -min(numbers))
@@ -94,7 +95,7 @@ def to_bytes(vector: bytes) -> bytes:
 
 
 def from_bytes(stored: bytes) -> bytes:
-    """Return the float32 vector of length 1 of what `to_bytes` gave; it gives the same again."""
+    """Return the float32 vector of length 1 for bytes of `to_bytes`, which gives them again."""
     numbers = array("b", stored)
     length = sqrt(sum(map(mul, numbers, numbers))) or 1.0
     floats = array("f", [number / length for number in numbers])
@@ -109,7 +110,7 @@ def sketch_of_bytes(stored: bytes) -> bytes:
 
 
 class Codec(Record):
-    """How the vectors of a kind are stored: `sketch` takes a stored one, `encode` float32."""
+    """How vectors of a kind are stored: `sketch` takes a stored vector, `encode` float32."""
 
     encode: Callable[[bytes], bytes]
     decode: Callable[[bytes], bytes]
@@ -122,7 +123,7 @@ DIRECTIONS = Codec(to_bytes, from_bytes, sketch_of_bytes)
 
 
 def codec_of(kind: str) -> Codec:
-    """Return how a kind is stored: messages, which are many, as the bytes of their direction."""
+    """Return how a kind is stored; messages, which are many, as the bytes of their direction."""
     return DIRECTIONS if kind == "message" else FLOATS
 
 
@@ -140,9 +141,9 @@ def from_planes(planes: bytes, count: int) -> list[bytes]:
 
 def weights_of(numbers: Sequence[float]) -> list[int]:
     """
-    Return what a wrong bit costs in each dimension, `TOTAL_WEIGHT` together.
+    Return the cost of a wrong bit in each dimension; together `TOTAL_WEIGHT`.
 
-    The share of the component's size, rounded so that what one loses the next one gets.
+    It is the share of the component's size. A rounding error is passed on to the next component.
 
     >>> weights_of([2.0, -1.0, 0.0, 0.5, -0.5])
     [128, 63, 0, 32, 32]
@@ -154,7 +155,7 @@ def weights_of(numbers: Sequence[float]) -> list[int]:
 
 def tables_of(vector: bytes) -> list[bytes]:
     """
-    Return for each plane the table that turns a byte of a sketch into its distance.
+    Return, for each plane, the table that maps a byte of a sketch to its distance.
 
     Cost: 0.05 ms at 128 dimensions.
     """
@@ -173,7 +174,7 @@ def tables_of(vector: bytes) -> list[bytes]:
 
 
 def _flipped(byte: int) -> bytes:
-    """Return the table that turns each byte into the number of bits it differs from *byte*."""
+    """Return the table that maps each byte to the number of bits that differ from *byte*."""
     table = _flipped_tables.get(byte)
     if table is None:
         table = _flipped_tables[byte] = bytes([(x ^ byte).bit_count() for x in range(256)])
@@ -181,16 +182,16 @@ def _flipped(byte: int) -> bytes:
 
 
 def unit_of(dim: int) -> int:
-    """Return by how many bits sums are shifted, so that any distance fits into a byte."""
+    """Return the number of bits to shift sums, so that any distance fits into a byte."""
     return 0 if dim <= MAX_WEIGHED else max(0, dim.bit_length() - 8)
 
 
 class SketchIndex:
     """
-    The sketches of an id range in memory, to be compared with queries.
+    The sketches of an id range in memory, for comparing with queries.
 
     Attributes:
-        size: The number of them.
+        size: The number of sketches.
     """
 
     __slots__ = ("_groups", "_planes", "_words", "size")
@@ -202,7 +203,8 @@ class SketchIndex:
         Store the sketches of rows (id, bucket, slots, planes) of `vector_groups`, by bucket.
 
         Args:
-            width: Bytes of a sketch. Rows of another width are damaged: what they lack is 0.
+            width: Number of bytes of a sketch. Rows of another width are damaged; their missing
+                bytes are 0.
         """
         self._groups = [(group, bucket << 8, slots) for group, bucket, slots, _ in groups]
         cut = [_cut(planes, len(slots), width) for _, _, slots, planes in groups]
@@ -212,19 +214,19 @@ class SketchIndex:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in memory, words for numpy included."""
+        """Number of bytes in memory, words for numpy included."""
         return self.size * (1 + 2 * len(self._planes))
 
     def nearest(
         self, vector: bytes, wanted: int, span: tuple[int, int], allowed: Collection[int] | None
     ) -> dict[int, int]:
         """
-        Return refs by id, of the *wanted* nearest sketches with ties of the last one.
+        Return the refs of the *wanted* nearest sketches and of ties with the last one, by id.
 
         Args:
             vector: `(dim,)` float32.
-            span: First and last ref that count, both inclusive.
-            allowed: Only these refs count; None means all of the span.
+            span: First and last ref to consider, both inclusive.
+            allowed: Only these refs are considered; None means all of the span.
 
         Cost: 0.6 ms for 10,000 sketches of 128 bits; 4 for 100,000, 1 with numpy.
         """
@@ -247,7 +249,7 @@ class SketchIndex:
         return found
 
     def _mask(self, span: tuple[int, int], allowed: Collection[int] | None) -> bytes | None:
-        """Return 1 for each place whose ref counts, else 0; None if all do."""
+        """Return 1 for each place whose ref is considered, else 0; None if all are."""
         low, high = span
         if allowed is None and self._groups:
             (_, first, _), (_, last, _) = self._groups[0], self._groups[-1]  # by bucket
@@ -272,8 +274,9 @@ class SketchIndex:
         """
         Return the distance of each sketch from *vector*, one byte each.
 
-        Up to 256 dimensions: the weights of the bits that differ. Above: their number in units of
-        2^k bits, with the smallest k for which all numbers fit into a byte.
+        Up to 256 dimensions it is the sum of the weights of the bits that differ. Above, it is
+            their number in units of 2^k bits, with the smallest k for which all numbers fit into a
+            byte.
         """
         tables, unit, total = tables_of(vector), unit_of(len(vector) // 4), 0
         for start in range(0, len(tables), PLANES_AT_ONCE):
@@ -308,7 +311,7 @@ class SketchIndex:
         return list(np.flatnonzero(near).tolist())
 
     def _measure_words(self, np: ModuleType, vector: bytes) -> Any:
-        """Return what `_measure` returns, from words of 64 bits."""
+        """Return what `_measure` returns, computed from words of 64 bits."""
         words = -(-len(self._planes) // 8)
         if self._words is None:
             planes = np.zeros((words * 8, self.size), np.uint8)
@@ -327,7 +330,7 @@ class SketchIndex:
 
 
 def _cut(planes: bytes, count: int, width: int) -> list[bytes]:
-    """Return the *width* planes of a group of *count* sketches; what is missing is 0."""
+    """Return the *width* planes of a group of *count* sketches; missing bytes are 0."""
     planes = planes.ljust(width * count, b"\0")
     return [planes[at : at + count] for at in range(0, width * count, count)]
 
@@ -338,13 +341,13 @@ def _shift(unit: int) -> bytes:
 
 def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> list[int]:
     """
-    Return the places of the *wanted* smallest distances, rising.
+    Return the places of the *wanted* smallest distances, in rising order.
 
     Places that tie with the last one are included, so the result does not
     depend on their order.
 
     Args:
-        measured: A distance per place.
+        measured: The distance of each place.
         wanted: How many.
         mask: 1 for each place that counts, 0 for the others; None means all.
     """
@@ -370,7 +373,7 @@ def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> l
 
 
 def loaded_numpy() -> ModuleType | None:
-    """Return numpy once it is worth its import; None if it is absent or older than 2."""
+    """Return numpy if its import pays off; None if it is absent or older than 2."""
     module = sys.modules.get("numpy")
     if module is None and SketchIndex.compared > WORTH_NUMPY:
         try:

@@ -1,5 +1,5 @@
 """
-Steps from one format to the next, as data, and what no step may do: lose rows.
+Migration steps as data, and what no step may do: lose rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StepFailed(Exception):
-    """A migration would change what it may not; the text says what."""
+    """A migration would change something that it must not change; the text names it."""
 
 
 class Step(Record):
@@ -23,9 +23,9 @@ class Step(Record):
     One step from a format to the next.
 
     Attributes:
-        before: SQL over the tables of the format before, such as a renamed column.
-        after: Changes rows of the new tables, such as a field that is computed again.
-        drops: Tables, views, indexes and columns ("messages.author") that go on purpose.
+        before: SQL for the tables of the old format, such as renaming a column.
+        after: Changes rows of the new tables, such as computing a field again.
+        drops: Tables, views, indexes and columns ("messages.author") that are dropped on purpose.
         counts: Tables whose number of rows changes on purpose.
     """
 
@@ -39,7 +39,8 @@ class Step(Record):
         Compare the number of rows of each table before and after the step.
 
         Raises:
-            StepFailed: a table has other rows than before, and the step does not declare that.
+            StepFailed: a table has another number of rows than before, and the step does not
+                declare that.
         """
         for table in sorted(before.keys() | after.keys()):
             was, is_now = before.get(table, 0), after.get(table, 0)

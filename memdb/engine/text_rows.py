@@ -1,7 +1,7 @@
 """
-Text of every row of some scopes, whatever its table: to find all that contains some words.
+Texts of all rows of some scopes in any table, to find every row that contains some words.
 
-Owns no table. Used by `forget(query=...)`, and by a proof that a text is gone.
+Owns no table. It is used by `forget(query=...)`, and by a proof that a text is gone.
 """
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ def rows_holding(
     Yield each row of the scopes in the range that contains every one of *terms*.
 
     Args:
-        texts: Look at the rows of `PAGED` and at messages too.
-        blobs: Look at the bytes of artifacts too.
+        texts: Search the rows of `PAGED` and messages too.
+        blobs: Search the bytes of artifacts too.
     """
     rows = text_rows(tx, low, high, texts=texts, blobs=blobs) if terms else iter(())
     held: dict[tuple[int, Ref], set[int]] = {}
@@ -230,7 +230,7 @@ def rows_holding(
 
 
 def _plain(data: bytes) -> str:
-    """Return what a row says; of JSON, the letter of an escape is none of the word behind it."""
+    """Return the text of a row; an escape in JSON is not joined to the word after it."""
     text = text_in(data)
     return f"{text}\n{compiled(ESCAPE).sub(' ', text)}" if "\\" in text else text
 
@@ -261,7 +261,7 @@ def text_rows(
 
 
 def _chunks(tx: Tx, blob_no: int, first: Row | None) -> Iterator[Row]:
-    """Yield the chunks of a blob; *first* is one that was read, with the number of the last."""
+    """Yield the chunks of a blob; *first* was read before, with the number of the last."""
     if first is not None:
         yield first[:4]
     if first is None or first[1] < first[4]:
@@ -305,7 +305,7 @@ def _joined(values: Iterable[Any]) -> bytes:
 
 
 def name_place(tx: Tx, ref: Ref, row_id: int) -> str:
-    """Return the name of a place in the own scope."""
+    """Return the name of a place in its own scope."""
     kind, *names = ref
     if kind == "message":
         name = tx.one(SELECT_SESSION_NAME, {"id": session_of(row_id)})

@@ -1,5 +1,5 @@
 """
-Files that are whole or not there: written under another name, put on the disk, then renamed.
+Files that appear as a whole: written under another name, synced, then renamed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def open_private(path: str, flags: int) -> int:
 
 
 def publish(target: str) -> None:
-    """Rename a closed file that is whole to its name, on the disk and durable."""
+    """Rename a complete, closed file to its name, durably."""
     _sync(target + PARTIAL)
     os.replace(target + PARTIAL, target)
     if os.name == "posix":  # Windows opens no folder
@@ -46,11 +46,12 @@ def whole_path(path: str | os.PathLike[str], sides: tuple[str, ...] = SIDE_FILES
     """
     Open a path for a `with` block that makes the file; rename the file to *path* after it.
 
-    The file must be closed when the block ends. If the block fails, the file at *path* stays.
+    The file must be closed when the block ends. If the block fails, an earlier file at *path*
+    stays.
 
     Args:
-        sides: Endings of what is removed beside either name: SQLite would play the WAL of the
-            file that was there into the new one.
+        sides: Suffixes of files that are removed beside both names, because SQLite would apply the
+            WAL of the earlier file to the new one.
 
     Raises:
         FileError: *path* cannot be written.
@@ -80,9 +81,9 @@ def _remove(path: str, ends: tuple[str, ...]) -> None:
 @contextmanager
 def private_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
-    Open a file for a `with` block that gets the name *path* once it is whole and on disk.
+    Open a file for a `with` block; it gets the name *path* when it is complete and on disk.
 
-    Only its owner can read it. If the block fails, what was at *path* stays.
+    Only its owner can read it. If the block fails, an earlier file at *path* stays.
 
     Raises:
         FileError: *path* cannot be written.

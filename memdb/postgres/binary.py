@@ -1,8 +1,8 @@
 """
 PostgreSQL's binary formats: rows of COPY, arrays, and the half-precision floats of pgvector.
 
-Texts of numbers and of bytes would be written here and parsed by the server. Values are encoded
-by those who know their columns; here is what stands around them.
+In text form, numbers and bytes would be formatted here and parsed by the server. Callers that know
+their columns encode the values; this module adds the framing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HALF_ENCODING = "utf-16-be", "surrogatepass"
 
 
 def row_of(columns: int, *fields: bytes) -> bytes:
-    """Return the beginning of a row of COPY: how many columns it has, and the first of them."""
+    """Return the beginning of a row of COPY: the number of its columns, and the first one."""
     return pack("!h", columns) + b"".join([SIZE.pack(len(one)) + one for one in fields])
 
 
@@ -61,7 +61,7 @@ def array_of(kind: int, items: Sequence[bytes]) -> bytes:
 def copy_rows(
     connection: Any, table: str, columns: Sequence[str], rows: Sequence[Row] | Sequence[bytes]
 ) -> None:
-    """Put rows into a table by COPY, in text, or as bytes that were made here."""
+    """Insert rows into a table by COPY, as text or as bytes in the binary format."""
     is_binary = isinstance(rows[0], bytes)
     options = " (FORMAT binary)" if is_binary else ""
     with connection.cursor().copy(
@@ -76,7 +76,7 @@ def copy_rows(
 
 def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
     """
-    Return a vector as files contain it, signed bytes or float32, in the format of pgvector.
+    Return a vector of a file, signed bytes or float32, in the format of pgvector.
 
     Raises:
         Unsupported: it has more than 16,000 dimensions.
@@ -91,7 +91,7 @@ def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
 
 
 def from_pgvector(vector: bytes, *, is_halves: bool = False) -> bytes:
-    """Return a vector as files contain it."""
+    """Return a vector in the form of files."""
     return (_from_halves if is_halves else _swapped)(vector[VECTOR_HEAD.size :])
 
 
@@ -104,7 +104,7 @@ def _from_halves(halves: bytes) -> bytes:
 
 
 def _swapped(vector: bytes) -> bytes:
-    """Return float32 numbers in the other byte order."""
+    """Return float32 numbers with the opposite byte order."""
     floats = array("f", vector)
     floats.byteswap()  # of either machine: the result is not computed with
     return floats.tobytes()

@@ -1,7 +1,7 @@
 """
-The end of a transaction: what is compared and counted before COMMIT (ADR-0031).
+The end of a transaction: facts are compared and changes counted before COMMIT (ADR-0031).
 
-Each connection has a row in `commits` with the number of the transaction that it committed last.
+Each connection has a row in `commits` with the number of its last committed transaction.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenc
     Commit a transaction that changed rows.
 
     Args:
-        facts: That it relied on; if one holds no more, the commit fails.
-        kinds: Kinds of the things that it changed.
-        is_fenced: Whether the number of the connection grows; not while its table is made.
+        facts: The facts that it relied on; if one is no longer true, the commit fails.
+        kinds: Kinds of the rows that it changed.
+        is_fenced: Whether to increase the number of the connection; False while its table is made.
 
     Raises:
-        psycopg.Error: it, or a statement that was sent before, failed.
+        psycopg.Error: the commit, or a statement that was sent before, failed.
     """
     wire = link.open()
     space = facts.space() if is_fenced else (None, None)
@@ -95,7 +95,7 @@ def send(link: Link, facts: Facts, kinds: Iterable[str], now_ms: int, *, is_fenc
 
 
 def send_plain(link: Link) -> None:
-    """Commit, and wait for what was sent before; psycopg.Error if it failed."""
+    """Commit, and wait for earlier statements; psycopg.Error if one failed."""
     wire = link.open()
     wire.send(COMMIT)
     wire.sync()
@@ -105,7 +105,7 @@ def last_number(link: Link) -> int | None:
     """
     Return the number of the connection's last transaction, None if it has none.
 
-    Waits for the one before, if a server is still at it.
+    It waits for the transaction before, if a server is still working on it.
     """
     rows = link.ask(SELECT_COMMITTED, {"writer": link.writer})
     return rows[0][0] if rows else None

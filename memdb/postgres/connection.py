@@ -1,9 +1,9 @@
 """
 Connections and transactions: run statements on a server, again after a fail-over (ADR-0031).
 
-A transaction keeps what it ran and what the server answered. If the connection is lost, or another
-transaction was in the way, it is repeated on a new connection, statement by statement. It continues
-if the answers are the same. So the caller sees an error only if something that it has read is
+A transaction records its statements and the server's answers. If the connection is lost, or another
+transaction conflicts, it is repeated on a new connection, statement by statement. It continues if
+the answers are the same. So the caller sees an error only if something that it has read is
 different now, or no server answers within `RETRY_S`.
 
 A transaction that only reads sees one snapshot, so it runs no statement twice. Its next statements
@@ -42,11 +42,11 @@ MAX_REPEATED_BYTES = 64 << 20
 
 class Asked:
     """
-    The statements of one transaction.
+    The recorded statements of one transaction.
 
     Attributes:
-        statements: With their values, and their rows if somebody read them.
-        is_whole: Whether they are all kept; if not, the transaction cannot be repeated.
+        statements: Each with its values, and with its rows if a caller read them.
+        is_whole: Whether all are recorded; if not, the transaction cannot be repeated.
     """
 
     __slots__ = ("_ahead", "_answers", "_bytes", "_reads_only", "is_whole", "statements")
@@ -61,7 +61,7 @@ class Asked:
         self._ahead: dict[tuple[Any, ...], Answer] = {}
 
     def add(self, sql: str, bound: list[Any], rows: list[Row] | None) -> None:
-        """Keep a statement, and its rows as they are now: callers may change their list."""
+        """Keep a statement and a copy of its rows, because callers may change their list."""
         if not self.is_whole:
             return
         kept = None if rows is None else [*rows]
@@ -75,38 +75,38 @@ class Asked:
             self.give_up()
 
     def give_up(self) -> None:
-        """Keep nothing from here on: it was too much, or cannot be repeated."""
+        """Stop recording, because it became too much or cannot be repeated."""
         self.is_whole = False
         self.statements = []
         self.forget()
 
     def find(self, sql: str, bound: list[Any]) -> list[Row] | None:
-        """Return the rows that this snapshot has for a question; None if it was not asked."""
+        """Return this snapshot's rows for a query; None if it was not run."""
         found = self._answers.get((sql, *bound))
         return None if found is None else [*found]
 
     def lacks(self, sql: str, bound: list[Any]) -> bool:
-        """Return whether a question may be sent ahead, and was neither asked nor sent."""
+        """Return whether a query may be sent ahead, and was neither run nor sent."""
         key = (sql, *bound)
         may = self._reads_only and self.is_whole
         return may and key not in self._answers and key not in self._ahead
 
     def put_ahead(self, sql: str, bound: list[Any], answer: Answer) -> None:
-        """Note where the answer to a question will be that was sent ahead."""
+        """Store where the answer to a query that was sent ahead will be."""
         self._ahead[sql, *bound] = answer
 
     def take_ahead(self, sql: str, bound: list[Any]) -> Answer | None:
-        """Return where the answer to a question will be; None if it was not sent."""
+        """Return where the answer to a query will be; None if it was not sent."""
         return self._ahead.pop((sql, *bound), None) if self._ahead else None
 
     def forget(self) -> None:
-        """Forget all answers, so that everything is asked again."""
+        """Forget all answers, so that every query is run again."""
         self._answers.clear()
         self._ahead.clear()
 
 
 def _bytes_of(values: Iterable[Any]) -> int:
-    """Return about how many bytes the values of a statement or a row take."""
+    """Return the approximate size of the values of a statement or a row, in bytes."""
     return 100 + sum(len(one) for one in values if isinstance(one, (str, bytes)))
 
 
@@ -139,10 +139,10 @@ class Tx(Asking):
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
         kept: Cache of the connection, by the SHA-256 of what a value was made from.
-        holds_calls: Whether it is the caller's, around public calls.
+        holds_calls: Whether it is a transaction of the caller's, around public calls.
         link: Its connection.
         is_broken: Whether the connection is not used again.
-        is_fenced: Whether the table `commits` says what was committed; not while it is made.
+        is_fenced: Whether the table `commits` shows what was committed; False while it is made.
     """
 
     __slots__ = (
@@ -230,7 +230,7 @@ class Tx(Asking):
         return rows
 
     def _take_seqs(self, statement: Statement, values: Values) -> list[Row]:
-        """Run a statement that assigns seqs; do not wait for the server if they can be guessed."""
+        """Run a statement that assigns seqs; if they can be guessed, do not wait for the server."""
         guesses = self._facts.guesses
         may_fail = self._asked.is_whole and not self.holds_calls
         guess = guesses.last_after(values, may_fail=may_fail)
@@ -246,14 +246,14 @@ class Tx(Asking):
         return rows
 
     def _draw(self, sql: str) -> int:
-        """Return a number of a sequence; a transaction that is repeated keeps it."""
+        """Return a number of a sequence; a repeated transaction keeps it."""
         ((drawn,),), _ = self._ask(statement_of(sql), [], EMPTY)
         return int(drawn)
 
     def _ask(
         self, statement: Statement, bound: list[Any], values: Values
     ) -> tuple[list[Row], Answer]:
-        """Return the rows of a statement, and its answer; asked again after a loss or a race."""
+        """Return a statement's rows and its answer; it runs again after a loss or a conflict."""
         psycopg = self._prepare_for(statement, values)
         tries = None
         while True:
@@ -266,7 +266,7 @@ class Tx(Asking):
                 self._recover(error, tries)
 
     def expect(self, sql: str, values: Values | None = None) -> None:
-        """Send a query ahead of the `all` or `one` that reads its answer; see `Tx`."""
+        """Send a query before the `all` or `one` that reads its answer; see `Tx`."""
         statement = statement_of(sql)
         bound = statement.bind(values or EMPTY)
         if self._lost is None and self._asked.lacks(statement.sql, bound):
@@ -298,7 +298,7 @@ class Tx(Asking):
         return answer.count
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run a statement once per item of *rows*; what fails may be raised by a later call."""
+        """Run a statement once per item of *rows*; a later call may raise its error."""
         statement = statement_of(sql)
         for values in rows:
             self._send(statement, statement.bind(values), values)
@@ -316,13 +316,13 @@ class Tx(Asking):
         self._note(statement, bound, None, changed=not statement.may_miss)
 
     def _put(self, statement: Statement, bound: list[Any]) -> Answer:
-        """Send a statement, after the scopes that it is about."""
+        """Send a statement, after registering the scopes that it is about."""
         return self.link.open().send(statement.sql, bound)
 
     def _note(
         self, statement: Statement, bound: list[Any], rows: list[Row] | None, *, changed: int
     ) -> None:
-        """Keep a statement to be repeated, and what it changed."""
+        """Keep a statement for a repetition, and what it changed."""
         if statement.kind is not None and changed:
             self._kinds.add(statement.kind)
         self._asked.add(statement.sql, bound, rows)
@@ -367,7 +367,7 @@ class Tx(Asking):
         Repeat the transaction so far, on a new connection if the old one is lost.
 
         Raises:
-            MemDBError: it cannot be repeated, or has other results now.
+            MemDBError: it cannot be repeated, or now has other results.
         """
         psycopg = driver.load()
         while True:
@@ -393,7 +393,7 @@ class Tx(Asking):
                 return
 
     def _repeat(self) -> None:
-        """Run what was sent once more; Busy if an answer differs."""
+        """Run the recorded statements once more; Busy if an answer differs."""
         self._asked.forget()
         self._start()
         wire = self.link.open()
@@ -411,7 +411,7 @@ class Tx(Asking):
         self._unsure.clear()
 
     def _failed(self, error: Any) -> MemDBError:
-        """Return the memdb error for *error*, which every statement raises from here on."""
+        """Return the memdb error for *error*, which every later statement raises."""
         found = driver.translate(error, self.link.where)
         if error.sqlstate == driver.GUESSED:
             self._facts.guesses.fail()
@@ -425,15 +425,15 @@ class Tx(Asking):
         return found
 
     def set_savepoint(self, number: int) -> None:
-        """Begin a part of the transaction that can be undone."""
+        """Begin a part of the transaction that can be rolled back alone."""
         self._send(statement_of(f"SAVEPOINT level{number}"), [], EMPTY)
 
     def release_savepoint(self, number: int) -> None:
-        """End that part; what it wrote stays a part of the transaction."""
+        """End that part; its writes stay in the transaction."""
         self._send(statement_of(f"RELEASE level{number}"), [], EMPTY)
 
     def undo_savepoint(self, number: int) -> None:
-        """Undo that part; the transaction continues even if a statement of it failed."""
+        """Roll back that part; the transaction continues even if a statement in it failed."""
         psycopg = driver.load()
         self._facts.clear()
         self._asked.forget()
@@ -451,8 +451,8 @@ class Tx(Asking):
         """
         Commit the transaction.
 
-        If the connection is lost meanwhile, the row in `commits` tells whether it was
-        committed; if it was not, it is repeated.
+        If the connection is lost meanwhile, the row in `commits` shows whether it was committed; if
+        it was not, it is repeated.
         """
         if self._lost is not None:
             raise self._lost
@@ -485,7 +485,7 @@ class Tx(Asking):
             commits.send_plain(link)
 
     def _learn_kinds(self) -> None:
-        """Wait for the answers that say whether a kind was changed, if nothing else says it."""
+        """Wait for the answers that show whether a kind was changed, if they are needed."""
         unsure = [one for one in self._unsure if one[0] not in self._kinds]
         if unsure:
             wire = self.link.open()
@@ -493,7 +493,7 @@ class Tx(Asking):
             self._kinds.update(kind for kind, answer in unsure if answer.count)
 
     def _is_committed(self, error: Any, tries: Tries) -> bool:
-        """Return whether the transaction was committed; if not, repeat all but its end."""
+        """Return whether the transaction was committed; if not, repeat everything but its end."""
         psycopg = driver.load()
         link = self.link
         while self._has_changed and self.is_fenced and driver.is_connection_lost(error):
@@ -536,7 +536,7 @@ class Tx(Asking):
         self._lost = error
 
     def roll_back(self) -> None:
-        """End a transaction that is open; the connection is broken if that fails."""
+        """End an open transaction; the connection is broken if that fails."""
         if self._begun:
             self._facts.clear()
             if not self.link.undo():
@@ -545,7 +545,7 @@ class Tx(Asking):
         self._lost = None
 
     def known(self) -> dict[KnownKey, int]:
-        """See `memdb.engine.base.Tx`; what is used of it is compared at the commit."""
+        """See `memdb.engine.base.Tx`; facts that are used are compared at the commit."""
         return self._facts.current()
 
     def keep_known(self) -> None:
@@ -588,9 +588,9 @@ class Tx(Asking):
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
         """
-        Return what *work* does with the psycopg connection, in this transaction.
+        Return the result of *work*, called with the psycopg connection in this transaction.
 
-        For what has no named statement, such as COPY. It is not repeated after a loss.
+        It is for calls without a named statement, such as COPY. It is not repeated after a loss.
         """
         psycopg = self._prepare_for(statement_of(LOCK), EMPTY)
         self._has_changed = self._writes
@@ -603,7 +603,7 @@ class Tx(Asking):
             raise failed from error
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
-        """Do nothing: the server has checksums of its pages, and rows no digests."""
+        """Do nothing: the server has checksums of its pages, and its rows have no digests."""
 
     def find_damaged_rows(self, *, deep: bool) -> Iterator[str]:  # noqa: ARG002 (of the protocol)
         """Return nothing: rows have no digests."""

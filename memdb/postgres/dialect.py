@@ -1,5 +1,5 @@
 """
-The dialect: portable statements as PostgreSQL takes them, by rules and by name.
+The dialect: portable statements in PostgreSQL's form, by rules and by name.
 
 ADR-0017 explains the rules, ADR-0031 the locks. A statement is translated once per process.
 """
@@ -193,28 +193,28 @@ UNSETTLING = frozenset(
 
 class Statement:
     """
-    A portable statement in PostgreSQL's words.
+    A portable statement in PostgreSQL's form.
 
     Attributes:
-        name: As its first line says, "" for none.
-        sql: With `$n` for its values.
-        names: Of the values, in order.
-        place: Which value says what it is about, one of PLACES; None if none does.
+        name: The name in its first line, "" for none.
+        sql: The text, with `$n` for its values.
+        names: The names of the values, in order.
+        place: The value that says what it is about, one of PLACES; None if none does.
         by_owner: Whether it names an app and a user.
-        is_common: Whether it is about a table of the whole server.
+        is_common: Whether it uses a table of the whole server.
         is_control: Whether it begins or ends a part of a transaction.
-        is_deferred: Whether nobody waits for what it answers.
-        guessed: With one more value, the seq that is expected: it fails if it takes another. None
-            if it takes none.
-        drawn: The statement that gives its value `drawn`; None if it has none.
-        assumed: The row that is taken for the answer; None if it is asked.
-        is_proving: Whether finding a row proves that the session `id` is there until the end.
-        is_relying: Whether finding nothing may mean that a fact was untrue.
-        is_unsettling: Whether it may make what `Tx.known` holds untrue.
-        kind: Kind of the things that it changes, for `db.changes`; None if they are not counted.
+        is_deferred: Whether nobody waits for its answer.
+        guessed: The statement with one more value, the expected seq: it fails if it would take
+            another. None if it takes no seq.
+        drawn: The statement that returns its value `drawn`; None if it has none.
+        assumed: The row that is assumed as the answer; None if the server is asked.
+        is_proving: Whether a returned row proves that the session `id` exists until the end.
+        is_relying: Whether an empty result may mean that a fact was outdated.
+        is_unsettling: Whether it may make answers in `Tx.known` outdated.
+        kind: Kind of the rows that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
-        is_outside: Whether its answer is not a part of the transaction. It stays if the transaction
-            is repeated, and is asked for again each time.
+        is_outside: Whether its answer is not part of the transaction. Such an effect stays if the
+            transaction is repeated, and the statement runs again each time.
         writes: Whether it changes rows.
     """
 
@@ -305,7 +305,7 @@ def _bound(name: str, values: Values) -> Any:
 
 
 def _lock_of(name: bytes) -> int:
-    """Return the lock of something that has no number: above those of scopes."""
+    """Return the lock of something without a number; such locks are above those of scopes."""
     return (crc32(name) & 0x3FFFFFFF) | 0x40000000
 
 
@@ -352,7 +352,7 @@ def to_postgres(sql: str) -> tuple[str, list[str]]:
 
 
 def _to_array(match: re.Match[str]) -> str:
-    """Apply the list rule; PostgreSQL prunes by a range, not by an array."""
+    """Apply the rule for lists; PostgreSQL prunes partitions by a range, not by an array."""
     column, name = match.groups()
     if name != "ids":
         return f"{column} = ANY(:{name})"

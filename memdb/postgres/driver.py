@@ -1,7 +1,7 @@
 """
-The driver: psycopg, loaded late, and memdb's errors for its own.
+The driver: psycopg, imported when needed, and memdb's errors for psycopg's.
 
-An address may contain a password, so no message repeats it: `shown` says where a database is.
+An address may contain a password, so no message repeats it. `shown` names the database without it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIN_VERSION = 160_000
 
 
 def load() -> Any:
-    """Return the module psycopg; InvalidInput without the extra."""
+    """Return the module psycopg; InvalidInput if the extra is not installed."""
     try:
         import psycopg  # noqa: PLC0415 (only for servers)
     except ImportError as error:
@@ -43,11 +43,11 @@ def load() -> Any:
 
 def read_address(address: str) -> dict[str, Any]:
     """
-    Return the parameters of an address; libpq's environment gives those it lacks.
+    Return the parameters of an address; libpq's environment adds missing ones.
 
     Raises:
-        InvalidInput: libpq cannot read it. The message does not repeat it: it may contain a
-            password.
+        InvalidInput: libpq cannot read it. The message does not repeat the address, which may
+            contain a password.
     """
     psycopg = load()
     try:
@@ -136,7 +136,7 @@ ERRORS: dict[str, tuple[type[StorageError], str]] = {
 
 
 def translate(error: Any, where: str) -> MemDBError:
-    """Return the memdb error for one of psycopg's; *where* is `shown`."""
+    """Return the memdb error for an error of psycopg; *where* is the result of `shown`."""
     code = error.sqlstate or ""
     if code == "0A000" and 'extension "vector"' in str(error):
         return Unsupported(
@@ -164,7 +164,7 @@ def translate(error: Any, where: str) -> MemDBError:
 
 
 def is_read_only(error: Any) -> bool:
-    """Return whether the server, or this connection, takes no writes. A standby has two codes."""
+    """Return whether the server, or this connection, accepts no writes. A standby has two codes."""
     code = error.sqlstate
     return code == READ_ONLY or (code == "0A000" and "during recovery" in str(error))
 
@@ -175,7 +175,7 @@ def is_rule_broken(error: Any) -> bool:
 
 
 def is_connection_lost(error: Any) -> bool:
-    """Return whether the connection is over, and another may be made."""
+    """Return whether the connection is lost, so that another may be opened."""
     code = error.sqlstate
     if code is not None:
         return bool(code.startswith(LOST))
@@ -183,7 +183,7 @@ def is_connection_lost(error: Any) -> bool:
 
 
 def open_error(error: Any, where: str) -> MemDBError:
-    """Return the error for a connection that could not be made, saying what to do."""
+    """Return the error for a failed connection, with the next thing to do."""
     code, text = error.sqlstate or "", str(error)
     if code.startswith("28") or "authentication failed" in text or "no password" in text:
         return FileError(
@@ -206,7 +206,7 @@ def open_error(error: Any, where: str) -> MemDBError:
 
 
 def is_starting(error: Any, *, has_others: bool) -> bool:
-    """Return whether a server that refuses may take connections soon; *has_others*: one of them."""
+    """Return whether a refusing server, or one of others, may soon accept connections."""
     text = str(error)
     if any(
         part in text
@@ -232,7 +232,7 @@ def read_only_error(where: str) -> ReadOnly:
 
 
 def unknown_commit(where: str) -> IOFailed:
-    """Return the error for a commit whose answer was lost, and no server says if it was done."""
+    """Return the error for a commit whose outcome no server can tell any more."""
     return IOFailed(
         f"the connection to {where} was lost during a commit, which may have been done: "
         "look for it before you try again"
@@ -255,7 +255,7 @@ def not_utf8(where: str, encoding: str) -> NotAMemDB:
 
 
 def shared(where: str) -> Unsupported:
-    """Return the error for a pooler that keeps no settings and statements of a connection."""
+    """Return the error for a pooler that does not keep settings and statements of a connection."""
     return Unsupported(
         f"{where} is a pooler that changes its connections after each transaction: connect to the "
         "server itself, or set pool_mode = session"

@@ -1,12 +1,12 @@
 """
 The PostgreSQL engine: an open database on a server, with its transactions (ADR-0031).
 
-Each block uses a connection of its own. Only writers of one scope wait for each other: the first
+Each block uses a connection of its own. Writers wait for each other only within a scope: the first
 statement of a write about a scope takes its advisory lock.
 
-A text is proven gone from a server by its rows, index entries and chunks. memdb promises nothing
-about the server's other bytes, and the proof names them. These are deleted rows until they are
-vacuumed and overwritten, the WAL, replicas and backups.
+A proof on a server covers rows, index entries and chunks. memdb promises nothing about the server's
+other bytes, and the proof names them. Those are deleted rows until they are vacuumed and
+overwritten, the WAL, replicas and backups.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ReadBlock(Block):
-    """`with db.read()`: a snapshot; inside a write or read of this thread, that one."""
+    """`with db.read()`: reads a snapshot; inside a block of this thread, that block's snapshot."""
 
     __slots__ = ()
     _pool: LinkPool
@@ -104,7 +104,7 @@ class WriteBlock(Block):
         return self.tx
 
     def enter_with(self, leave: Any) -> None:
-        """See `Block.enter_with`: a transaction of the caller's, with calls in it."""
+        """See `Block.enter_with`: a caller's transaction around public calls."""
         super().enter_with(leave)
         if self.tx is not None:
             self.tx.holds_calls = True
@@ -151,7 +151,7 @@ class WriteBlock(Block):
             self._end()
 
     def _end(self) -> None:
-        """Leave the level of this block; the outermost gives its connection back."""
+        """Leave the level of this block; the outermost one returns its connection."""
         outer, pool = self._outer, self._pool
         outer.depth = self._level
         if outer is self:
@@ -165,7 +165,7 @@ class WriteBlock(Block):
 
 
 def _undo(tx: Tx, level: int) -> None:
-    """Roll back; the first error is the one that is raised."""
+    """Roll back; the first error is raised."""
     try:
         if level:
             tx.undo_savepoint(level)
@@ -183,7 +183,7 @@ class PostgresEngine(Opened):
         path: The address without password and options.
         commits: Write transactions of this object that were committed so far.
         is_read_only: Whether every write is refused.
-        partitions: Partitions of each large table.
+        partitions: Number of partitions of each large table.
     """
 
     def __init__(
@@ -202,8 +202,7 @@ class PostgresEngine(Opened):
         Connect to *address*; create or migrate the tables if necessary.
 
         Args:
-            address: `postgresql://USER@HOST:PORT/DATABASE`; libpq's environment gives what it
-                lacks.
+            address: `postgresql://USER@HOST:PORT/DATABASE`; libpq's environment adds missing parts.
             clock: Returns UTC milliseconds, kept within the years 101 to 9899; called once per
                 write transaction.
             ids: Returns a new uid for a time.
@@ -211,13 +210,14 @@ class PostgresEngine(Opened):
                 survives the end of the process (`synchronous_commit = off`).
             timeout_ms: How long to wait while another process writes to a scope.
             mode: "write"; or "read": nothing is written or created.
-            partitions: Partitions of each large table, if the tables are new.
-            verify: Returns what is wrong with the rows of tables that are being migrated, "" if
-                nothing is; then they stay unchanged.
+            partitions: Number of partitions of each large table, if the tables are new.
+            verify: Returns the errors in migrated rows, "" for none; with an error the tables stay
+                unchanged.
 
         Raises:
             FileError: the database cannot be used; see its subclasses.
-            InvalidInput: *durability*, *mode* or the address, or the extra is missing.
+            InvalidInput: *durability*, *mode* or the address is wrong, or the extra is not
+                installed.
         """
         if durability not in ("power", "process"):
             raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
@@ -247,7 +247,7 @@ class PostgresEngine(Opened):
             raise
 
     def _prepare(self) -> None:
-        """Check the server and its tables; again while a fail-over continues."""
+        """Check the server and its tables; repeat that while a fail-over is in progress."""
         tries = Tries()
         while True:
             try:
@@ -292,13 +292,13 @@ class PostgresEngine(Opened):
 
     def run_again(self, call: Callable[[], Any], start_s: float, error: MemDBError) -> Any:
         """
-        Return what *call* returns, which failed because the server undid its transaction.
+        Return the result of *call*, run again because the server rolled back its transaction.
 
-        It is not run again inside of a transaction, and not if this thread has committed
-        something since *start_s* (`perf_counter`): it would be done twice.
+        It is not run again inside a transaction, or if this thread has committed since *start_s*
+        (`perf_counter`), because its writes would be done twice.
 
         Raises:
-            MemDBError: *error*, or what it raised last.
+            MemDBError: *error*, or the last error of *call*.
         """
         tries = Tries()
         while not tries.is_over and not self.writing:
@@ -315,10 +315,10 @@ class PostgresEngine(Opened):
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
-        Return a number that changes with every commit, by any connection; None means not known.
+        Return a number that changes with every commit of any connection; None means unknown.
 
         Args:
-            start: Ask the server, a round trip; without it nothing is known of a server.
+            start: Ask the server, which costs a round trip; otherwise the number is unknown.
         """
         if not start or not self.pool.is_usable or self.writing:
             return None
@@ -329,7 +329,7 @@ class PostgresEngine(Opened):
             return None
 
     def others(self) -> None:
-        """Return None: a server does not tell whose commits they were."""
+        """Return None: a server does not report whose commits they were."""
 
     @property
     def maintenance(self) -> PostgresMaintenance:
@@ -341,7 +341,7 @@ class PostgresEngine(Opened):
         return PostgresProbes(self)
 
     def run_apart(self, sql: str) -> None:
-        """Run a statement that takes no transaction, such as VACUUM."""
+        """Run a statement that cannot run in a transaction, such as VACUUM."""
         self.pool.run_apart(sql)
 
     def close(self) -> None:
@@ -352,7 +352,7 @@ class PostgresEngine(Opened):
         self.pool.close()
 
     def __del__(self) -> None:
-        """Close what was not closed, so that the server does not keep its connections."""
+        """Close an engine that was left open, so that the server does not keep its connections."""
         if hasattr(self, "pool") and self.pool.pid == os.getpid():
             self.pool.close()
 
@@ -370,14 +370,14 @@ class PostgresProbes(SqliteProbes):
     """The pieces and words of forgotten texts; see `memdb.engine.base.Probes`."""
 
     def __init__(self, db: Any) -> None:
-        """Start with none; they are searched for in the `PostgresEngine` *db*."""
+        """Begin without texts; they are searched for in the `PostgresEngine` *db*."""
         super().__init__(db)
 
     def mend_indexes(self) -> None:
         """Do nothing: the words of a removed row leave its lists at once."""
 
     def purge(self) -> list[str]:
-        """Rebuild the full text and vacuum the tables; return [], as nothing prevents it."""
+        """Rebuild the full text and vacuum the tables; return [], because nothing prevents it."""
         db: Any = self._db
         db.maintenance.rebuild(lambda _tx: None)
         db.maintenance.vacuum()
@@ -385,9 +385,9 @@ class PostgresProbes(SqliteProbes):
 
     def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
         """
-        Return what is left of the texts in the tables; other scopes are not reported.
+        Return the remains of the texts in the tables; other scopes are not reported.
 
-        Cost: 10 µs per row of the scope, and reading all archived messages and artifacts.
+        Cost: 10 µs per row of the scope, and the time to read all archived messages and artifacts.
 
         Transaction: one read.
         """
@@ -421,7 +421,7 @@ class PostgresProbes(SqliteProbes):
 
 
 def _words_without_row(tx: Any, words: list[str], scope_no: int) -> list[str]:
-    """Return those of *words* that an index holds for a row of the scope which is not there."""
+    """Return the *words* that an index lists for a missing row of the scope."""
     low, high = scope_range(scope_no)
     found = []
     for kind, sql in SELECT_TEXTS.items():

@@ -1,9 +1,9 @@
 """
-Facts that a connection knows of the database, so that an append asks nothing (`Tx.known`).
+Facts that a connection knows about the database, so that an append needs no queries (`Tx.known`).
 
-Another process may change it at any time, without notice. So the server compares each fact that a
-transaction used before the commit, in the same round trip. If one is outdated, the transaction is
-refused and may be tried again.
+Another process may change the database at any time, without notice. So before the commit the server
+compares each fact that the transaction used, in the same round trip. If one is outdated, the
+transaction is refused and may be tried again.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ SCOPE = "scope"
 
 class Guesses:
     """
-    Next seq of a session, so that an append waits for the server at its commit only.
+    Guesses of a session's next seq, so that an append waits for the server only at its commit.
 
-    Another connection may have given it out. So the statement that takes a seq fails if it is
-    another one, and the call is run again, waiting for it. A connection guesses only after it was
-    right some times in a row: where several processes write to a session, it waits.
+    Another connection may have used the seq. Then the statement that takes the seq fails, and the
+    call is run again and waits for it. A connection guesses only after its last guesses were right.
+    If several processes write to a session, it waits.
     """
 
     __slots__ = ("_kept", "_needed", "_own")
@@ -71,9 +71,9 @@ class Guesses:
 
     def last_after(self, values: Values, *, may_fail: bool) -> int | None:
         """
-        Return the last of the next seqs that a statement takes; None if it is to be asked.
+        Return the last of the next seqs that a statement takes; None if the server must be asked.
 
-        What this transaction has taken is known: it has locked the row.
+        The seqs of this transaction are certain, because it has locked the row.
         """
         session, count = values["id"], values["count"]
         own = self._own.get(session)
@@ -91,13 +91,13 @@ class Guesses:
         self._own[session] = first, last
 
     def keep(self) -> None:
-        """Note that the transaction is committed."""
+        """Note that the transaction was committed."""
         for session, (first, last) in self._own.items():
             before, streak = self._kept.get(session, (0, 0))
             self._kept[session] = last, streak + 1 if before == first - 1 else 0
 
     def forget(self) -> None:
-        """Forget all facts: something was undone, or gave seqs out in another way."""
+        """Forget all guesses, because writes were rolled back or assigned seqs in another way."""
         self._kept.clear()
         self._own.clear()
 
@@ -110,11 +110,11 @@ class Guesses:
 
 class Facts(dict["KnownKey", int]):
     """
-    Facts by question; notes which of those of earlier transactions were used.
+    Facts by query; records which facts of earlier transactions were used.
 
     Attributes:
         guesses: Guesses of the next seqs.
-        changed: Statements of the connection that changed rows, so far.
+        changed: Number of statements of the connection that changed rows so far.
     """
 
     __slots__ = (
@@ -142,7 +142,7 @@ class Facts(dict["KnownKey", int]):
         self._version = 0
 
     def begin(self, version: int) -> None:
-        """Begin a transaction; *version* changes when this process makes facts untrue."""
+        """Begin a transaction; *version* changes when this process makes facts outdated."""
         self._used.clear()
         self._proven.clear()
         self.guesses.begin()
@@ -158,25 +158,25 @@ class Facts(dict["KnownKey", int]):
         self.current()
 
     def current(self) -> Facts:
-        """Return itself, with scopes alone if rows were changed since `keep`."""
+        """Return the facts; only those of scopes if rows were changed since `keep`."""
         if self._at != self.changed:
             super().clear()
             self._at = self.changed
         return self
 
     def keep(self) -> None:
-        """Keep the facts: the changes since then make none of them untrue."""
+        """Keep the facts, because the changes since then make none of them outdated."""
         self._at = self.changed
 
     def clear(self) -> None:
-        """Forget all facts: something was undone."""
+        """Forget all facts, because writes were rolled back."""
         super().clear()
         self._proven.clear()
         self._scopes.clear()
         self.guesses.forget()
 
     def __setitem__(self, fact: KnownKey, answer: int) -> None:
-        """Note the answer to a question."""
+        """Store the answer to a query."""
         if fact[0] == SCOPE:
             self._scopes[fact] = answer
             return
@@ -185,13 +185,13 @@ class Facts(dict["KnownKey", int]):
         super().__setitem__(fact, answer)
 
     def get(self, fact: KnownKey, default: Any = None) -> Any:
-        """Return the answer to a question, *default* if it is not known."""
+        """Return the answer to a query, *default* if it is unknown."""
         if fact in self:
             return (self._scopes if fact[0] == SCOPE else self)[fact]
         return default
 
     def __contains__(self, fact: object) -> bool:
-        """Return whether the answer to a question is known; then it is compared later."""
+        """Return whether the answer to a query is known; if so, it is compared at the commit."""
         if super().__contains__(fact):
             self._used.add(fact)  # type: ignore[arg-type] # it is a key
             return True

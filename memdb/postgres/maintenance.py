@@ -78,7 +78,7 @@ def read_views() -> dict[str, str]:
 
 
 def with_views(sql: str) -> str:
-    """Return a query with the SELECTs of the views that it names before it."""
+    """Return a query preceded by the SELECTs of the views that it names."""
     if "_view" not in sql:
         return sql
     named = [(name, body) for name, body in read_views().items() if re.search(rf"\b{name}\b", sql)]
@@ -206,7 +206,7 @@ class PostgresMaintenance:
         self._db = db
 
     def check_pages(self, *, deep: bool) -> list[str]:  # noqa: ARG002 (of the protocol)
-        """Return nothing: the server has checksums of its own (`pg_amcheck` looks at them)."""
+        """Return nothing, because the server has its own checksums (`pg_amcheck` verifies them)."""
         return []
 
     def check_schema(self) -> list[str]:
@@ -247,12 +247,12 @@ class PostgresMaintenance:
         return found
 
     def list_scopes(self) -> list[int]:
-        """Return the numbers of all scopes: each is looked at by itself, so no snapshot is long."""
+        """Return the numbers of all scopes; each is checked by itself, so no snapshot is long."""
         with self._db.read() as tx:
             return tx.words.scopes()
 
     def empty_log(self) -> list[str]:
-        """Return nothing: the server keeps its WAL as it likes, which a proof says (`probes`)."""
+        """Return nothing: the server decides when to drop its WAL, as a proof says (`probes`)."""
         return []
 
     def checkpoint(self) -> int:
@@ -264,11 +264,11 @@ class PostgresMaintenance:
         return []
 
     def describe_held_wal(self) -> str | None:
-        """Return None means the server moves its WAL by itself."""
+        """Return None: the server moves its WAL by itself."""
         return None
 
     def describe_loss(self) -> None:
-        """Return None: a server looks after its log."""
+        """Return None: a server manages its log."""
 
     def accept_loss(self) -> bool:
         """Return False: nothing was lost."""
@@ -279,7 +279,7 @@ class PostgresMaintenance:
         return ()
 
     def rebuild(self, derive: Callable[[AnyTx], None]) -> None:
-        """Run *derive*, then rebuild the full text of a scope at a time: only its writers wait."""
+        """Run *derive*, then rebuild the full text per scope, so that only its writers wait."""
         with self._db.write() as tx:
             derive(tx)
         for scope_no in self.list_scopes():
@@ -288,9 +288,9 @@ class PostgresMaintenance:
 
     def merge(self) -> int:
         """
-        Make indexes of vectors that large scopes lack; return how many.
+        Create missing vector indexes of large scopes; return how many.
 
-        Also drops those of dropped spaces, and removes what ended connections left in
+        It also drops the indexes of dropped spaces, and removes rows of ended connections from
         `commits`; autovacuum does the rest.
         """
         with self._db.write() as tx:
@@ -308,9 +308,9 @@ class PostgresMaintenance:
         progress: Progress | None = None,  # noqa: ARG002 (a server tells none)
     ) -> int:
         """
-        Mark the room of deleted rows as free, and count again for the planner; return the bytes.
+        Free the room of deleted rows and update the planner's statistics; return the bytes.
 
-        Others read and write meanwhile.
+        Others can read and write at the same time.
 
         Raises:
             InvalidInput: it was called inside `with db.write()`.
@@ -341,7 +341,7 @@ class PostgresMaintenance:
             raise Closed(f"{self._db.path} was closed: open it again with memdb.open()")
 
     def measure(self, tx: AnyTx) -> Storage:
-        """Return how much of the disk the tables take."""
+        """Return how much disk space the tables take."""
         by_table: dict[str, int] = dict(tx.all(SELECT_BYTES))
         return Storage(
             format=tx.read_number(SELECT_FORMAT),
@@ -354,10 +354,10 @@ class PostgresMaintenance:
         self, sql: str, values: Sequence[Any] | Mapping[str, Any], *, limit: int, timeout_s: float
     ) -> tuple[tuple[str, ...], list[Row], bool]:
         """
-        Run a SELECT of the user's in a read-only transaction, bounded in time.
+        Run a user's SELECT in a read-only transaction, limited in time.
 
-        It may name the views of schema.sql. Numbers and bytes come as a file gives them. It runs
-        as the role `memdb_reader` where the user may become that.
+        It may name the views of schema.sql. Numbers and bytes are returned as from a file. It runs
+        as the role `memdb_reader` if the user may switch to that.
 
         Raises:
             InvalidInput: it is not a single SELECT, calls a volatile function, or cannot be run.
@@ -390,7 +390,7 @@ class PostgresMaintenance:
     def bound_foreign(
         self, connection: Any, table: str | None, *, timeout_s: float
     ) -> AbstractContextManager[None]:
-        """Bound a stranger's SQLite file, as the engine of files does."""
+        """Limit another program's SQLite file, as the engine of files does."""
         return bounded_foreign(connection, table, timeout_s)
 
     def copy_to(  # (of the protocol)
@@ -408,13 +408,13 @@ class PostgresMaintenance:
         )
 
     def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
-        """Return False: a server is not a file of this machine's."""
+        """Return False: a server is not a file on this machine."""
         return False
 
 
 def _refuse_volatile(tx: Tx, sql: str) -> bool:
     """
-    Refuse a query that calls a volatile function; return whether the user may become `READER`.
+    Refuse a query that calls a volatile function; return whether it can run as `READER`.
 
     What looks like a call counts also in a text, and in a query with a comment each name does.
     """
@@ -434,10 +434,10 @@ def _select(
     tx: Tx, sql: str, values: list[Any], limit: int, timeout_s: float
 ) -> tuple[tuple[str, ...], list[Row], bool]:
     """
-    Return the columns and first rows of somebody's query, and whether there are more.
+    Return the columns and first rows of a user's query, and whether there are more.
 
     Raises:
-        MemDBError: it cannot be run, with psycopg's error as its cause.
+        MemDBError: the query cannot be run; psycopg's error is the cause.
     """
 
     def fetch(connection: Any) -> Any:
@@ -453,7 +453,7 @@ def _select(
 
 
 def _as_file(value: Any) -> Any:
-    """Return a value as SQLite has it: sums and counts of any size are int or float there."""
+    """Return a value as SQLite returns it, where sums and counts are int or float."""
     if isinstance(value, memoryview):
         return bytes(value)
     as_ratio = getattr(value, "as_integer_ratio", None)
@@ -532,9 +532,9 @@ ORDER BY ref
 
 def find_differences(tx: Tx, scope_no: int) -> Iterator[tuple[str, str]]:
     """
-    Yield the name of each index of a scope that differs from its rows, and how.
+    Yield the name of each index of a scope that differs from its rows, and the difference.
 
-    Cost: 20 µs per row, which are all read.
+    Cost: 20 µs per row; all rows are read.
     """
     words = PostgresWords(tx)
     for kind, index in INDEXES.items():
@@ -546,14 +546,14 @@ def find_differences(tx: Tx, scope_no: int) -> Iterator[tuple[str, str]]:
 
 
 def find_archived_words(tx: Tx, scope_no: int) -> list[str]:
-    """Return words of archived messages on which their index and the segments differ; some."""
+    """Return some words of archived messages for which their index and the segments differ."""
     texts = (one for page in PostgresWords(tx).archived_texts(scope_no) for one in page)
     rows = ((ref, archived_keys(text)) for ref, text in texts)
     return [f"word {term!r}" for term in _differing(tx, scope_no, "archived", rows)[:EXAMPLES]]
 
 
 def _differing(tx: Tx, scope_no: int, kind: str, rows: Iterable[tuple[int, set[str]]]) -> list[str]:
-    """Return the tokens whose list is not that of *rows*, which are ids with their keys."""
+    """Return the tokens whose list differs from *rows*, which are ids with their keys."""
     expected, stored = _sums(rows), _stored_sums(tx, scope_no, kind)
     return sorted(
         term for term in expected.keys() | stored.keys() if expected.get(term) != stored.get(term)
@@ -570,7 +570,7 @@ def _sums(rows: Iterable[tuple[int, Iterable[str]]]) -> Sums:
 
 
 def _stored_sums(tx: Tx, scope_no: int, kind: str) -> Sums:
-    """Return the sums of the lists and of the tail of a scope and kind."""
+    """Return the sums over the lists and the tail of a scope and kind."""
     place = {"scope_no": scope_no, "kind": KINDS[kind]}
     sums = _sums(tx.all(SELECT_TAIL, place))
     after = {"term": "", "block": -1}

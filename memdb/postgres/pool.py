@@ -1,8 +1,8 @@
 """
 Connections of one open database: lends, takes back and closes them.
 
-No thread but the caller's does anything: a lost connection is noticed and replaced by the
-statement that meets it (`memdb.postgres.connection`).
+All work is done in the caller's thread: the statement that finds a connection lost replaces it
+(`memdb.postgres.connection`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class LinkPool:
     """
     Every connection of one open database.
 
-    A block that ended without its exit loses its connection: closing it rolls back what was
-    open. The blocks that are alive say how many are in use, not a counter, so an exception
-    between any two bytecodes loses no place. After a fork nothing is usable in the child, and
-    nothing of the parent is closed there.
+    If a block ended without its exit, its connection is closed, which rolls back its writes. The
+    number of used connections is computed from the blocks that are alive, so an exception between
+    any two bytecodes cannot make it wrong. After a fork the child can use nothing, and closes
+    nothing of the parent.
 
     Attributes:
         reading: The outermost reading block of each thread.
@@ -68,11 +68,11 @@ class LinkPool:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is open, in this process."""
+        """Whether it is open in this process."""
         return not self.is_closed and self.pid == os.getpid()
 
     def check_server(self) -> None:
-        """Connect and pin the schema; refuse what memdb cannot use or, if it is to, not write."""
+        """Connect and pin the schema; refuse a server that memdb cannot use, or cannot write to."""
         psycopg = driver.load()
         tx = self._idle_or_new()
         try:
@@ -99,10 +99,10 @@ class LinkPool:
 
     def take(self, blocks: dict[int, Block], block: Block) -> Tx:
         """
-        Return a connection that nobody else uses, for *block*, which is one of *blocks* then.
+        Return a connection that nobody else uses for *block*, which is added to *blocks*.
 
         Raises:
-            Busy: none comes back in time.
+            Busy: no connection was returned in time.
         """
         deadline = monotonic() + max(self.options["timeout_ms"] / 1000, 0.05)
         self.end_abandoned()
@@ -117,7 +117,7 @@ class LinkPool:
         return self._idle_or_new()
 
     def _join(self, blocks: dict[int, Block], block: Block) -> bool:
-        """Note that a block is in use, unless too many are."""
+        """Register a block as being in use, unless too many are."""
         with self._change:
             if len(self.reading) + len(self.writing) >= MAX_LINKS:
                 self._wake.acquire(blocking=False)  # so that waiting is for the next that ends
@@ -132,7 +132,7 @@ class LinkPool:
         return Tx(Link(self._parameters, self.options, self.where))
 
     def give_back(self, tx: Tx) -> None:
-        """Keep a connection for the next block, or close it."""
+        """Keep a connection for a later block, or close it."""
         with self._change:
             is_kept = not (tx.is_broken or self.is_closed or len(self._idle) >= MAX_IDLE)
             if is_kept:
@@ -165,12 +165,12 @@ class LinkPool:
                         self.discard(tx)
 
     def discard(self, tx: Any) -> None:
-        """Undo what is open in a connection, by closing it."""
+        """Roll back the open writes of a connection by closing it."""
         tx.is_broken = True
         self.give_back(tx)
 
     def close(self) -> None:
-        """Close every idle connection; those in use are closed when they come back."""
+        """Close every idle connection; a used one is closed when it is returned."""
         if self.is_closed or self.pid != os.getpid():
             return
         self.is_closed = True

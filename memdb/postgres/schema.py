@@ -1,10 +1,10 @@
 """
-The tables on a server: schema.sql in PostgreSQL's words, in partitions of whole scopes.
+The tables on a server: schema.sql in PostgreSQL's form, in partitions of whole scopes.
 
 The tables are in the first schema of the search path that has them, or else in its first (`link`).
-Creating and migrating happen under an advisory lock, in one transaction, under the numbers of the
-file format. A migration lets writers wait at their first statement; those of an older memdb are
-refused from then on.
+They are created and migrated under an advisory lock, in one transaction, and have the numbers of
+the file format. During a migration writers wait at their first statement; programs with an older
+memdb are refused from then on.
 """
 
 from __future__ import annotations
@@ -175,14 +175,14 @@ INSERT INTO memdb_format (format, partitions) VALUES (:format, :partitions)
 
 def prepare(db: PostgresDatabase) -> int:
     """
-    Create or migrate the tables of *db* if necessary; return how many partitions there are.
+    Create or migrate the tables of *db* if necessary; return the number of partitions.
 
     Raises:
-        NotAMemDB: another program's tables, or those of a development version whose schema was
-            another one.
+        NotAMemDB: the tables belong to another program, or to a development version with another
+            schema.
         SchemaTooNew: written by a newer memdb.
-        MigrationFailed: a step failed; the database is as it was.
-        ReadOnly: it has to be created or migrated, and was opened with mode="read".
+        MigrationFailed: a step failed; the database is unchanged.
+        ReadOnly: the tables must be created or migrated, and mode is "read".
     """
     with db.read() as tx:
         found = _stored_format(tx, db.path)
@@ -204,7 +204,7 @@ def prepare(db: PostgresDatabase) -> int:
 
 def _stored_format(tx: Any, path: str) -> tuple[int, int] | None:
     """
-    Return the format and how many partitions there are, None for a database without tables.
+    Return the format and the number of partitions, None for a database without tables.
 
     Raises:
         NotAMemDB, SchemaTooNew: its tables cannot be used.
@@ -254,7 +254,7 @@ def _refuse_problem(problems: list[str]) -> None:
 
 
 def _take(tx: Any, step: Step) -> None:
-    """Take one step. What it drops, its SQL says itself."""
+    """Take one step. The SQL of each step drops what it no longer needs."""
     before = _count_rows(tx)
     if step.before:
         tx.run_script(step.before)
@@ -293,7 +293,7 @@ def _create(db: PostgresDatabase, tx: Any) -> None:
 
 
 def own_script() -> str:
-    """Return what makes the tables of a server others than those of a file."""
+    """Return what makes the tables of a server differ from those of a file."""
     rules: tuple[object, ...] = (*SCHEMA_RULES, *UNCHECKED, *SAME_SCOPE, *PARTITION_COLUMNS.items())
     rules += (tokens.SESSION_BITS, tokens.SEQ_BITS, tokens.NUMBER_BITS)
     return "\n".join([words.TABLES, vectors.TABLES, OWN, CREATE_FORMAT, *map(repr, rules)])
@@ -319,10 +319,10 @@ def without_checks(script: str) -> str:
 
 def partitioned_schema(count: int) -> str:
     """
-    Return the schema with *count* partitions per table, each of as many scopes.
+    Return the schema with *count* partitions per table, each for the same number of scopes.
 
-    A partition holds whole scopes. So an index that is unique in each partition
-    is unique in the table, even if it lacks the column that PostgreSQL asks for.
+    A partition contains whole scopes. So an index that is unique in each partition is unique in the
+    table, even without the column that PostgreSQL demands.
     """
     script = without_checks(read_script())
     for table, column in PARTITION_COLUMNS.items():
@@ -355,7 +355,7 @@ def partitioned_schema(count: int) -> str:
 
 
 def _without_local(body: str, column: str) -> tuple[str, list[str]]:
-    """Return a table's columns, and the constraints that each partition has for itself."""
+    """Return a table's columns, and the constraints that each partition has separately."""
     local = []
     for unique in re.findall(r",\n  UNIQUE \(([^)]*)\)", body):
         if column not in unique.split(", "):
@@ -369,7 +369,7 @@ def _without_local(body: str, column: str) -> tuple[str, list[str]]:
 
 
 def scopes_per_partition(count: int) -> int:
-    """Return how many scopes a partition has, of *count*."""
+    """Return the number of scopes per partition if there are *count* partitions."""
     return (MAX_SCOPE_NO + 1) // count
 
 

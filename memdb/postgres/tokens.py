@@ -1,8 +1,8 @@
 """
-Tokens of texts and of terms, made by FTS5's own tokenizer in this process.
+Tokens of texts and terms, made by FTS5's own tokenizer in this process.
 
-The index of a server contains the tokens that a file's index holds: both come from
-`porter unicode61 remove_diacritics 2`. What a term asks for is what FTS5 makes of its query
+The index of a server contains the same tokens as that of a file: both come from `porter unicode61
+remove_diacritics 2`. The tokens of a term are those that FTS5 makes of its query
 (`memdb.engine.full_text.query_of`).
 """
 
@@ -73,11 +73,11 @@ _own = local()
 
 class Phrase(Record):
     """
-    Tokens that stand side by side in one column.
+    Tokens next to each other in one column.
 
     Attributes:
-        tokens: In order; () is found nowhere.
-        prefix: The last one is only the beginning of a token.
+        tokens: In order; () matches nothing.
+        prefix: Whether the last one is only the beginning of a token.
     """
 
     tokens: tuple[str, ...]
@@ -85,7 +85,7 @@ class Phrase(Record):
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """The tokens that are no beginning."""
+        """The tokens that are not only a beginning."""
         return self.tokens[:-1] if self.prefix else self.tokens
 
     def is_in(self, tokens: Sequence[str]) -> bool:
@@ -114,7 +114,7 @@ def tokenize(text: str, purpose: int = DOCUMENT) -> list[str]:
 
 
 def _tokenizer() -> FTS5Tokenizer:
-    """Return the tokenizer of this thread: it has a buffer of its own."""
+    """Return the tokenizer of this thread, which has its own buffer."""
     found: FTS5Tokenizer | None = getattr(_own, "tokenizer", None)
     if found is None:
         memory = Connection(":memory:")
@@ -135,10 +135,10 @@ def _index() -> Connection:
 
 def inverted(rows: Iterable[Sequence[str | None]]) -> tuple[list[tuple[bytes, int]], array[int]]:
     """
-    Return which of some rows contain each token: (key, how many), and the numbers for all in turn.
+    Return the rows that contain each token: (key, number of rows), then their numbers in turn.
 
     Args:
-        rows: Their columns; 65,536 rows at most, numbered from 0.
+        rows: The columns of each row; 65,536 rows at most, numbered from 0.
 
     Cost: 10 µs per row and 0.3 µs per number.
     """
@@ -179,14 +179,14 @@ def keys_of(columns: Iterable[str | None]) -> set[str]:
 
 
 def key_of(token: str) -> str:
-    """Return what the index holds for a token: itself, or a hash of a long one."""
+    """Return the form of a token in the index: itself, or a hash of a long one."""
     if len(token) <= MAX_KEY_BYTES // 4:
         return token
     return stored_key(token.encode()).decode()
 
 
 def stored_key(token: bytes) -> bytes:
-    """Return `key_of` a token in UTF-8, which FTS5 may have cut within a character."""
+    """Return `key_of` for a token in UTF-8 that FTS5 may have cut within a character."""
     if len(token) <= MAX_KEY_BYTES:
         return token
     digest = blake2b(token[:MAX_TOKEN_BYTES], digest_size=16).hexdigest()
@@ -200,7 +200,7 @@ def beginning_of(token: str) -> str:
 
 
 def phrases_of(term: Term) -> list[Phrase]:
-    """Return the phrases of a term. A row needs one of them; see `query_of`."""
+    """Return the phrases of a term. A row must contain one of them; see `query_of`."""
     purpose = QUERY | PREFIX if term.prefix else QUERY
     first = Phrase(tuple(tokenize(" ".join(term.words), purpose)), prefix=term.prefix)
     others = [Phrase(tuple(tokenize(other, QUERY))) for other in term.any_of]
@@ -232,11 +232,11 @@ EVERY = "\x01"
 
 class NewLists:
     """
-    Lists that are collected before they are stored.
+    Lists that are collected in memory before they are stored.
 
     Attributes:
         kind: Kind of their rows.
-        size: Of the texts of all of them, in characters.
+        size: Length of all texts, in characters.
     """
 
     __slots__ = ("_blocks", "kind", "size")
@@ -248,12 +248,12 @@ class NewLists:
         self._blocks: dict[int, list[tuple[int, Sequence[str | None]]]] = {}
 
     def add(self, ref: int, columns: Sequence[str | None]) -> None:
-        """Add the row *ref* with its texts; rising refs."""
+        """Add the row *ref* with its texts; refs must rise."""
         self._blocks.setdefault(block_of(self.kind, ref), []).append((ref, columns))
         self.size += sum([len(column) for column in columns if column])
 
     def sorted(self) -> list[tuple[bytes, int, bytes]]:
-        """Return (key, block, list), as the index has them in order."""
+        """Return (key, block, list) in the order of the index."""
         found = []
         for block, rows in self._blocks.items():
             refs = [ref.to_bytes(8, "big")[2:] for ref, _ in rows]  # as `packed` has them
@@ -270,7 +270,7 @@ class NewLists:
 
 
 def block_of(kind: str, ref: int) -> int:
-    """Return in which lists of its scope and kind the row with id *ref* stands."""
+    """Return in which lists of its scope and kind the row *ref* is."""
     if kind in ("message", "archived"):
         session_no = ref >> SESSION_SHIFT & SESSION_NO_MASK
         return session_no >> SESSION_BITS << PART_BITS | (ref & MAX_SEQ) >> SEQ_BITS
@@ -280,7 +280,7 @@ def block_of(kind: str, ref: int) -> int:
 
 
 def copied_rows(scope_no: int, kind: int, lists: Iterable[tuple[bytes, int, bytes]]) -> list[bytes]:
-    """Return what `NewLists.sorted` gave as rows of `words` in the binary format of COPY."""
+    """Return the result of `NewLists.sorted` as rows of `words` in the binary format of COPY."""
     start = row_of(5, scope_no.to_bytes(4, "big"), kind.to_bytes(2, "big"))
     size, block_and_size = SIZE.pack, Struct("!iqi").pack
     rows = []
@@ -291,12 +291,12 @@ def copied_rows(scope_no: int, kind: int, lists: Iterable[tuple[bytes, int, byte
 
 
 def packed(refs: list[int]) -> bytes:
-    """Return ids as a list contains them: 6 bytes each, the first ones left out."""
+    """Return ids as a list stores them: the last 6 bytes of each."""
     return b"".join([ref.to_bytes(8, "big")[2:] for ref in refs])
 
 
 def refs_of(scope_no: int, data: bytes) -> list[int]:
-    """Return the ids of *scope_no* that `packed` gave. Cost: 25 ns for each."""
+    """Return the ids of *scope_no* from the result of `packed`. Cost: 25 ns for each."""
     count = len(data) // 6
     whole = bytearray(8 * count)
     start = (scope_no << SCOPE_SHIFT).to_bytes(8, "big")

@@ -1,11 +1,12 @@
 """
 Vectors by space on a server, and their nearest neighbours. Owns the table `vectors`.
 
-A row contains one vector, in the form of files, so both engines give the same cosines. The vector
-of a message is its direction, a whole number of 127 parts per dimension. The others are float32.
+A row contains one vector in the form of files, so both engines return the same cosines. The vector
+of a message is its direction, in whole numbers up to 127 per dimension. The others are float32.
 
-A search measures every vector of an id range. `due_indexes` says for which spaces maintenance makes
-HNSW indexes: a search of a scope with more than 50,000 vectors goes through them (ADR-0033).
+A search measures every vector of an id range. `due_indexes` chooses the spaces for which
+maintenance creates HNSW indexes. A search of a scope with more than 50,000 vectors uses them
+(ADR-0033).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ INDEX_NAME = "vectors_hnsw_{space_no}_{kind}_"
 
 
 def of_each(name: str, text: str) -> dict[bool, str]:
-    """Return a statement about directions, by True, and one about vectors, by False."""
+    """Return a statement about directions under True, and one about vectors under False."""
     return {
         column == "direction": f"/* vectors.{column}_{name} */"
         + text.replace("column", column).replace("TYPE", kind)
@@ -305,7 +306,7 @@ WHERE
 
 
 def _in_rows(sql: str) -> str:
-    """Rewrite a statement about groups of vectors, as files have, to one row per vector."""
+    """Rewrite a statement about groups of vectors, as for files, to one row per vector."""
     sql = compose.without_digest(sql).replace("/* jobs.", "/* vectors.")
     for kind, ref in (("message", "messages.id"), ("entry", "entries.id"), ("item", "texts.ref")):
         row = (
@@ -351,8 +352,8 @@ class PostgresVectors:
         """
         Store the vector of each (ref, vector), replacing an older one.
 
-        Of messages the direction is kept, the others as they are. Cost: 30 µs each here,
-        and a statement that nobody waits for.
+        Of messages the direction is kept, the others as they are. Cost: 30 µs each, and a statement
+        that nobody waits for.
 
         Raises:
             Unsupported: they have more than 16,000 dimensions.
@@ -367,7 +368,7 @@ class PostgresVectors:
 
     def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """
-        Store vectors as `list_stored` of another database gave them, replacing older ones.
+        Store vectors as `list_stored` of another database returned them, and replace older ones.
 
         Raises:
             Unsupported: they have more than 16,000 dimensions.
@@ -403,7 +404,7 @@ class PostgresVectors:
         return True
 
     def count(self, space_no: int) -> int:
-        """Return how many vectors a space holds; reads an index."""
+        """Return the number of vectors in a space; reads an index."""
         return self._tx.read_number(COUNT_VECTORS, {"space_no": space_no})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
@@ -425,7 +426,7 @@ class PostgresVectors:
     def list_stored(
         self, space_no: int, kind: str, after: int, high: int, limit: int
     ) -> list[tuple[int, bytes]]:
-        """Return what `list_page` does, of messages the signed bytes that files keep of them."""
+        """Return what `list_page` returns, but for messages the signed bytes of files."""
         rows = self._between(space_no, kind, (after + 1, high), limit)
         return [(row[0], _as_in_files(row)) for row in rows]
 
@@ -462,13 +463,13 @@ class PostgresVectors:
             span: First and last ref to look at, both inclusive.
             limit: Most refs to return.
             allowed: Search only these refs of the span; None means all of it.
-            exact: Measure every vector of the span, also where an index could be used.
+            exact: Measure every vector of the span, even if an index could be used.
 
         Returns:
             (ref, cosine) with the cosine in [-1, 1], equal ones ordered by ref. An index
             finds at least 0.95 of the true ten nearest (ADR-0033).
 
-        Cost: 5 ms for 10,000 vectors of 128 dimensions; about that of 10,000 with an index.
+        Cost: 5 ms for 10,000 vectors of 128 dimensions; with an index about as much for any number.
         """
         low, high = span
         values = {
@@ -510,7 +511,7 @@ class PostgresVectors:
         return _cosines(self._tx.all(SELECT_NEAREST_OF[kind == AS_BYTES], values))
 
     def _indexed_dim(self, space_no: int, kind: str, span: tuple[int, int]) -> int:
-        """Return the dimension of a space with an index that helps in a span, 0 without one."""
+        """Return the dimension of a space whose index helps for a span, or 0."""
         key = space_no, kind, span
         dim, until_s = self._dims.get(key, (0, 0.0))
         if monotonic() < until_s:
@@ -528,7 +529,7 @@ class PostgresVectors:
         return dim
 
     def rebuild(self) -> None:
-        """Delete vectors without a row or of the wrong size; nothing is derived from the others."""
+        """Delete vectors without a row or of the wrong size; nothing else is derived."""
         self._tx.run(DELETE_UNUSABLE)
 
     def wrong_sketches(self) -> Iterator[tuple[str, int]]:
@@ -538,10 +539,10 @@ class PostgresVectors:
 
 def due_indexes(tx: Tx) -> list[str]:
     """
-    Return the statements that make the indexes which large scopes need and lack.
+    Return the statements that create the missing indexes of large scopes.
 
-    Each is run outside of a transaction, and nobody waits for it to write. Cost: reads the
-    keys of all vectors, 0.2 s per million.
+    Each is run outside a transaction, and no writer waits for it. Cost: reads the keys of all
+    vectors, 0.2 s per million.
     """
     limits = {"scope_shift": SCOPE_SHIFT, "least": LEAST_INDEXED, "most_dim": MAX_INDEXED_DIM}
     found = []
@@ -559,7 +560,7 @@ def left_indexes(tx: Tx) -> list[str]:
 
 
 def _stored(kind: str, vector: bytes) -> bytes:
-    """Return a float32 vector in the binary format of the column that a kind is stored in."""
+    """Return a float32 vector in the binary format of its kind's column."""
     is_halves = kind == AS_BYTES
     return to_pgvector(to_bytes(vector) if is_halves else vector, is_halves=is_halves)
 

@@ -1,8 +1,8 @@
 """
 The wire to a server: sends statements without waiting, and reads answers in their order.
 
-libpq's pipeline, by the classes of psycopg that speak to libpq. psycopg's own cursors cost
-five times as much and forget all prepared statements after each ROLLBACK.
+It is libpq's pipeline, through psycopg's low-level classes. psycopg's own cursors cost five times
+as much and forget all prepared statements after each ROLLBACK.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Answer:
     Answer of a server to a statement.
 
     Attributes:
-        result: libpq's; None until it came.
+        result: The result of libpq; None until it arrived.
     """
 
     __slots__ = ("result", "sql")
@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def count(self) -> int:
-        """How many rows it changed."""
+        """Number of rows that it changed."""
         return int(self.result.command_tuples or 0)
 
 
@@ -50,8 +50,8 @@ class Wire:
 
     Attributes:
         raw: psycopg's.
-        is_whole: Whether the last call ran to its end, so that answers are those of the
-            statements that wait for them. Not after an exception of a signal handler.
+        is_whole: Whether the last call finished, so that each answer belongs to the statement that
+            waits for it. It is False after an exception of a signal handler.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Wire:
         self._pg.enter_pipeline_mode()
 
     def send(self, sql: str, values: Sequence[Any] = ()) -> Answer:
-        """Send a statement, prepared at its first use, and return where its answer will be."""
+        """Send a statement, prepared at its first use; return where its answer will be."""
         encoded, formats, size = [], [], 200
         for one in values:
             data = None if one is None else encode(one)
@@ -115,7 +115,7 @@ class Wire:
         return answer
 
     def rows(self, answer: Answer) -> list[Any]:
-        """Wait for the rows of a statement; psycopg.Error if it or one before it failed."""
+        """Wait for the rows of a statement; psycopg.Error if it or an earlier one failed."""
         if answer.result is None:
             self.is_whole = False
             self._pg.send_flush_request()
@@ -128,7 +128,7 @@ class Wire:
         return found
 
     def has_answer(self, timeout_s: float) -> bool:
-        """Return whether the server answers something within *timeout_s*."""
+        """Return whether the server answers anything within *timeout_s*."""
         self._pg.send_flush_request()
         self._flush()
         return bool(self._poll_in.poll(timeout_s * 1000))
@@ -141,7 +141,7 @@ class Wire:
         self._read_until(None)
 
     def sync_later(self) -> None:
-        """Start the sent statements and leave the server idle then, without waiting for it."""
+        """Start the sent statements, after which the server is idle; do not wait for it."""
         self.is_whole = False
         self._pg.pipeline_sync()
         self._outstanding.append(None)
@@ -149,7 +149,7 @@ class Wire:
         self.is_whole = True
 
     def apart(self, work: Callable[[Any], Any]) -> Any:
-        """Return what *work* returns of the psycopg connection, outside of the pipeline."""
+        """Return the result of *work*, called with the psycopg connection outside the pipeline."""
         self.sync()
         self.is_whole = False
         self._pg.exit_pipeline_mode()
@@ -167,7 +167,7 @@ class Wire:
             self.is_whole = True
 
     def _read_until(self, last: Answer | None) -> None:
-        """Read answers until that of *last*, or that of the last sync; raise the first error."""
+        """Read answers up to that of *last*, or up to the last sync; raise the first error."""
         error: Any = None
         self._flush()
         while self._outstanding:
@@ -189,7 +189,7 @@ class Wire:
             raise error
 
     def _settle(self, waiting: Answer | bytes, result: Any) -> Any:
-        """Note the answer to a statement; return psycopg's error if it failed, else None."""
+        """Store the answer to a statement; return psycopg's error if it failed, else None."""
         if result is None:
             self._fail()
         while self._next_result() is not None:  # what ends each answer
@@ -236,10 +236,10 @@ class Wire:
 
 def encode(value: Any) -> bytes:
     """
-    Return a value as the server reads it: bytes as they are, all else as text.
+    Return a value as the server reads it: bytes unchanged, everything else as text.
 
     Raises:
-        InvalidInput: a text holds NUL.
+        InvalidInput: a text contains NUL.
     """
     kind = type(value)
     if kind is int:

@@ -1,13 +1,13 @@
 """
 Full-text search on a server: which rows contain a term. Owns `words` and `words_tail`.
 
-A row of `words` lists, for one token and a block of a scope (`tokens.block_of`), the ids that hold
-it, 6 bytes each. The words of a few new rows wait in `words_tail`, a row for each, and are added to
-the lists together. So an append writes one row, and a search reads both in one statement. Both are
-written under the lock of the scope (ADR-0032).
+A row of `words` lists the ids that contain one token in a block of a scope (`tokens.block_of`), 6
+bytes each. The words of a few new rows are first stored in `words_tail`, one row each, and later
+added to the lists together. So an append writes one row, and a search reads both in one statement.
+Both are written under the lock of the scope (ADR-0032).
 
 The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists contain no positions: phrases and
-fields are looked for in the texts of the rows that contain all of their tokens.
+fields are searched in the texts of the rows that contain all of their tokens.
 """
 
 from __future__ import annotations
@@ -269,8 +269,8 @@ class PostgresWords:
         """
         Add rows of a scope that nobody uses yet.
 
-        Lists are collected over many rows. The first of a scope and kind go in by COPY, which
-        is not repeated after a loss.
+        Lists are collected over many rows. The first lists of a scope and kind are stored by COPY,
+        which is not repeated after a lost connection.
         """
         for scope_no, first, last in self._spans(low, high):
             place = {"scope_no": scope_no, "kind": KINDS[kind]}
@@ -285,7 +285,7 @@ class PostgresWords:
             self._put_lists(scope_no, lists, is_new=is_new)
 
     def _put_lists(self, scope_no: int, lists: NewLists, *, is_new: bool = False) -> None:
-        """Store what was collected; *is_new*: the scope has no list of the kind."""
+        """Store the collected lists; *is_new*: the scope has no list of the kind yet."""
         kind, found = KINDS[lists.kind], lists.sorted()
         if not found:
             return
@@ -332,15 +332,15 @@ class PostgresWords:
         """
         Add new messages, given as their rows.
 
-        Cost: 4 µs per row to tokenize it, one statement per row up to 64 rows, which
-        nobody waits for, and one per 1,000 of more.
+        Cost: 4 µs per row to tokenize it. Up to 64 rows need one statement each, for which nobody
+        waits; more rows need one per 1,000.
         """
         self._put(
             "message", ((row["id"], (row["text"], row["author"], row["bigrams"])) for row in rows)
         )
 
     def move_tail(self) -> None:
-        """Put the words of all rows into the lists that are only in the tail."""
+        """Move the words of all rows in the tail into the lists."""
         for scope_no, kind in self._tx.all(SELECT_TAILS):
             self._move(scope_no, kind)
 
@@ -366,14 +366,14 @@ class PostgresWords:
 
         Args:
             kind: "message", "entry", "artifact", "summary", "item" or "session".
-            newest: Only so many ids per term, the newest; None means all.
+            newest: Only this many of the newest ids per term; None means all.
 
         Returns:
             Ids rising. A list shorter than *newest* is complete: its length is the term's
             document frequency in the range.
 
-        Cost: one statement, 0.06 µs per id. Phrases, and terms for some fields only, need a second
-        one and 5 µs per row with all their tokens.
+        Cost: one statement, and 0.06 µs per id. Phrases, and terms limited to some fields, need a
+            second statement and 5 µs per row with all their tokens.
         """
         phrases = {term: phrases_of(term) for term in terms}
         found: dict[Term, list[int]] = {term: [] for term in phrases}
@@ -394,7 +394,7 @@ class PostgresWords:
             self._tx.expect(SELECT_LISTS, {**place, "terms": sorted(whole)})
 
     def rebuild_scope(self, scope_no: int) -> None:
-        """Rebuild the indexes of one scope, that of archived messages from the segments."""
+        """Rebuild the indexes of one scope; that of archived messages from the segments."""
         for kind, sql in SELECT_ROWS.items():
             self._empty(scope_no, kind)
             for rows in self.rows(sql, *scope_range(scope_no)):
@@ -451,7 +451,7 @@ class PostgresWords:
         return [row[0] for row in rows]
 
     def _spans(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (scope_no, first, last) for each part of a range of ids that is one scope's."""
+        """Yield (scope_no, first, last) for each part of a range of ids in one scope."""
         if scope_of(low) == scope_of(high):
             yield scope_of(low), low, high
             return
@@ -466,7 +466,7 @@ class PostgresWords:
             yield from self._lists("archived", scope_no, every, (first, last)).get(EVERY, ())
 
     def _put(self, kind: str, rows: Iterable[tuple[int, Columns]]) -> None:
-        """Add rows, given as id and columns: few of them to the tail."""
+        """Add rows, given as id and columns; a few are added to the tail."""
         by_scope: dict[int, dict[int, Columns]] = {}
         for ref, columns in rows:
             by_scope.setdefault(scope_of(ref), {})[ref] = columns
@@ -475,7 +475,7 @@ class PostgresWords:
                 self._put_many(kind, scope_no, listed)
 
     def _put_in_tail(self, kind: str, scope_no: int, listed: dict[int, Columns]) -> bool:
-        """Add rows of a scope to the tail; False if one has too many keys for it."""
+        """Add rows of a scope to the tail; return False if a row has too many keys for it."""
         keys = {ref: _keys_of(kind, columns) for ref, columns in listed.items()}
         if any(len(one) > MAX_TAIL_KEYS for one in keys.values()):
             return False
@@ -502,13 +502,13 @@ class PostgresWords:
         self._put_lists(scope_no, lists)
 
     def _move(self, scope_no: int, kind: int) -> None:
-        """Put the words of the tail of a scope and kind into the lists."""
+        """Move the words in the tail of a scope and kind into the lists."""
         place = {"scope_no": scope_no, "kind": kind}
         self._tx.many(MOVE_TAIL, [place])
         self._tx.many(DELETE_TAIL, [place])
 
     def _take(self, kind: str, scope_no: int, listed: dict[int, set[str]]) -> None:
-        """Take rows of a scope, given as id and keys, out of the lists."""
+        """Remove rows of a scope, given as id and keys, from the lists."""
         if not listed:
             return
         place = {"scope_no": scope_no, "kind": KINDS[kind]}
@@ -536,7 +536,7 @@ class PostgresWords:
     def _lists(
         self, kind: str, scope_no: int, phrases: Iterable[list[Phrase]], span: tuple[int, int]
     ) -> Lists:
-        """Return the ids of a scope in *span* by key, and by `begun` of a beginning, rising."""
+        """Return the ids of a scope in *span* by key, and by beginning (`begun`), rising."""
         place = _place_of(kind, scope_no, span)
         whole, begun = _keys_asked(phrases)
         found: Lists = {}
@@ -554,7 +554,7 @@ class PostgresWords:
         return found
 
     def _search(self, kind: str, doubtful: dict[Term, set[int]]) -> dict[Term, list[int]]:
-        """Return those of the *doubtful* ids whose row contains the term."""
+        """Return the *doubtful* ids whose row contains the term."""
         found: dict[Term, list[int]] = {}
         phrases = {term: phrases_of(term) for term in doubtful}
         ids = sorted(set().union(*doubtful.values()))
@@ -572,14 +572,14 @@ class PostgresWords:
 
 
 def _pages(ids: Collection[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield (scope_no, up to 1,000 of its ids) until all *ids* are there."""
+    """Yield (scope_no, up to 1,000 of its ids) for all *ids*."""
     for scope_no, rising in groupby(sorted(ids), scope_of):
         while some := [*islice(rising, PAGE)]:
             yield scope_no, some
 
 
 def _keys_asked(phrases: Iterable[list[Phrase]]) -> tuple[set[str], set[str]]:
-    """Return the keys of all tokens of some phrases, and the beginnings that are none."""
+    """Return the keys of all tokens of some phrases, and the beginnings of tokens."""
     every = [phrase for some in phrases for phrase in some]
     whole = {key_of(token) for one in every for token in one.whole}
     begun = {beginning_of(one.tokens[-1]) for one in every if one.prefix}
@@ -587,7 +587,7 @@ def _keys_asked(phrases: Iterable[list[Phrase]]) -> tuple[set[str], set[str]]:
 
 
 def _place_of(kind: str, scope_no: int, span: tuple[int, int]) -> dict[str, Any]:
-    """Return where the lists of a kind are in the table."""
+    """Return the range of the table with the lists of a kind."""
     first, last = (block_of(kind, one) for one in span)
     place = {
         "scope_no": scope_no,
@@ -603,7 +603,7 @@ def _place_of(kind: str, scope_no: int, span: tuple[int, int]) -> dict[str, Any]
 
 
 def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:
-    """Return *refs* within *span*, rising."""
+    """Return the *refs* within *span*, rising."""
     refs.sort()
     return refs[bisect_left(refs, span[0]) : bisect_right(refs, span[1])]
 
@@ -611,7 +611,7 @@ def _cut(refs: list[int], span: tuple[int, int]) -> list[int]:
 def _matches(
     phrases: dict[Term, list[Phrase]], lists: Lists
 ) -> tuple[dict[Term, list[int]], dict[Term, set[int]]]:
-    """Return the ids that contain each term, and those that may: their texts are to be read."""
+    """Return the ids that contain each term, and the ids that may, whose texts must be read."""
     sure: dict[Term, list[int]] = {}
     doubtful: dict[Term, set[int]] = {}
     for term, some in phrases.items():
@@ -646,7 +646,7 @@ def _is_cut(phrase: Phrase) -> bool:
 
 
 def _begun(beginning: str) -> str:
-    """Return under which key `Lists` holds what begins so: no token ends with it."""
+    """Return the key of tokens with a common beginning in `Lists`; no token ends with it."""
     return f"{beginning}*"
 
 

@@ -85,12 +85,12 @@ class DeadBytes:
         found: set[int] = set()
         while trunk:
             if trunk in found:
-                raise ValueError("the free list does not end")
+                raise ValueError("the list of free pages does not end")
             found.add(trunk)
             page = self._page(trunk)
             trunk, leaves = _LONG_PAIR.unpack_from(page)
             if leaves > self.page_bytes // 4 - 2:
-                raise ValueError("the free list is too long")
+                raise ValueError("the list of free pages is too long")
             found.update(struct.unpack_from(f">{leaves}I", page, 8))
         return found
 

@@ -51,7 +51,7 @@ def _artifact_name(value: object, field: str) -> str:
     """Return the name of an artifact."""
     name = name_value(value, field)
     if name == SHARED_PREFIX:
-        raise InvalidInput("name is 'user:' alone: say what to call it")
+        raise InvalidInput("name is 'user:' alone: give a name after it")
     return name
 
 

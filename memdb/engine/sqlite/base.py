@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.connection import Tx
 
     class SqliteFile(Engine, Protocol):
-        """An open file, as the modules that `SqliteEngine` calls see it."""
+        """An open file, as seen by the modules that `SqliteEngine` calls."""
 
         def read(self) -> AbstractContextManager[Tx]:
             """See `SqliteEngine.read`."""

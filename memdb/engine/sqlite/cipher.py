@@ -1,8 +1,8 @@
 """
-Encryption at rest (ADR-0063): the package apsw-sqlite3mc in the place of apsw.
+Encryption at rest (ADR-0063), with the package apsw-sqlite3mc in place of apsw.
 
 Each page of the file and of its WAL is encrypted and authenticated by AEGIS; temporary databases
-stay in memory. The header of the WAL and the checksums of its frames are those of SQLite, over
+stay in memory. The header of the WAL and the checksums of its frames are SQLite's, computed over
 the encrypted pages.
 """
 
@@ -52,12 +52,12 @@ HEADER_BYTES, PART_BYTES = 100, 1 << 20
 
 
 def has_cipher() -> bool:
-    """Return whether the apsw that is installed can encrypt."""
+    """Return whether the installed apsw can encrypt."""
     return any(name.startswith("multipleciphers") for name in apsw.vfs_names())
 
 
 def require_cipher(path: str) -> None:
-    """Raise CipherMissing unless files can be encrypted here."""
+    """Raise CipherMissing unless the installed apsw can encrypt."""
     if not has_cipher():
         raise CipherMissing(path)
 
@@ -69,16 +69,16 @@ def unlock(connection: apsw.Connection, key: FileKey) -> None:
 
 
 def as_uri(path: str, options: str) -> str:
-    """Return the address under which SQLite opens *path* with *options*."""
+    """Return the URI with which SQLite opens *path* with *options*."""
     escaped = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{escaped}?{options}"
 
 
 def copy_into(connection: apsw.Connection, path: str, key: FileKey | None) -> None:
     """
-    Write all that *connection* sees into a new file, encrypted with *key*, or plain.
+    Write everything that *connection* sees into a new file, encrypted with *key* or plain.
 
-    To be called with a connection of its own, which may write afterwards.
+    Call it with a separate connection, which may write afterwards.
     """
     connection.execute(ALLOW_WRITES)
     how = "key=" if key is None else f"cipher={CIPHER}&hexkey={key.secret().encode().hex()}"
@@ -88,10 +88,10 @@ def copy_into(connection: apsw.Connection, path: str, key: FileKey | None) -> No
 @contextmanager
 def opened(path: str) -> Iterator[apsw.VFSFile]:
     """
-    Open a file to read it as it is on the disk.
+    Open a file to read its bytes as they are on the disk.
 
-    Uses SQLite's VFS: closing a file that was opened in any other way drops every lock that this
-    process holds on it.
+    It uses SQLite's VFS, because closing a file that was opened in any other way drops every lock
+    that this process has on it.
     """
     file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:
@@ -101,7 +101,7 @@ def opened(path: str) -> Iterator[apsw.VFSFile]:
 
 
 def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
-    """Yield a file as it is on the disk, *size* bytes at a time."""
+    """Yield the bytes of a file as they are on the disk, *size* at a time."""
     with opened(path) as file:
         end = file.xFileSize()
         for start in range(0, end, size):
@@ -120,7 +120,7 @@ def read_start(path: str) -> bytes:
 
 
 def write_stream(path: str, key: FileKey, parts: Iterable[bytes]) -> None:
-    """Write *parts* into a new file that only *key* opens; what is not whole tells nothing."""
+    """Write *parts* into a new file that only *key* opens; a cut file is not readable."""
     connection = apsw.Connection(path)
     try:
         unlock(connection, key)
@@ -151,7 +151,7 @@ def is_encrypted(path: str) -> bool:
 
 
 def unreadable(path: str, key: FileKey | None) -> FileError:
-    """Return the error for a file that SQLite calls no database."""
+    """Return the error for a file that SQLite does not accept as a database."""
     if is_encrypted(path):
         if not has_cipher():
             return CipherMissing(path)

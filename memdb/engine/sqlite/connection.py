@@ -1,7 +1,7 @@
 """
 Connections and transactions: configure a SQLite file (ADR-0002), run statements, translate errors.
 
-Each pragma stands with its reason. Errors of the driver become memdb errors here and nowhere else.
+Each pragma has a comment with its reason. Errors of the driver become memdb errors only here.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ SYNCHRONOUS = {"power": "FULL", "process": "NORMAL"}
 
 class BusyHandler:
     """
-    A handler that sleeps a random moment until its time is over.
+    A busy handler that sleeps for random times until its time is over.
 
     Attributes:
         timeout_ms: How long it waits for a lock.
@@ -138,7 +138,7 @@ class BusyHandler:
         self._spread = os.getpid() % 97 / 97
 
     def __call__(self, tries: int) -> bool:
-        """Sleep; return False to give up. SQLite tells how often it called before."""
+        """Sleep; return False to give up. SQLite passes the number of earlier calls."""
         now = time.monotonic()
         if tries == 0:
             self._started = now
@@ -165,16 +165,17 @@ def connect(
     Args:
         path: A file, or `:memory:`.
         durability: "power" or "process", a key of `SYNCHRONOUS`.
-        timeout_ms: How long to wait for another process's lock.
+        timeout_ms: How long to wait for a lock of another process.
         writable: False gives a connection that refuses every write.
         create: Create the file if it is absent.
-        immutable: Read a file that nobody can write, without locks and without
-            the -shm file that a file in WAL mode needs else.
-        key: Key of an encrypted file; one that is made here is encrypted with it.
+        immutable: Read a file that nobody can write, without locks and without the -shm file that
+            WAL mode otherwise needs.
+        key: Key of an encrypted file; a new file is encrypted with it.
 
     Raises:
         FileError, ReadOnly: the file cannot be opened.
-        KeyMissing, WrongKey, CipherMissing: it is encrypted, or is not.
+        KeyMissing, WrongKey, CipherMissing: the file is encrypted and cannot be opened, or is not
+            encrypted.
         NotAMemDB: it is not a SQLite database.
     """
     if key is not None:
@@ -209,7 +210,7 @@ def connect(
 
 
 def _begin_file(connection: apsw.Connection, path: str) -> None:
-    """Set what a file keeps from its first page on, until another process has made that."""
+    """Set the properties of a new file, until another process has set them."""
     # Else it asks for the lock of writers, which a migration holds while it opens another one.
     if path == MEMORY or os.stat(path).st_size == 0:
         connection.execute(SET_AUTO_VACUUM).fetchall()
@@ -236,17 +237,17 @@ def begin_small_file(path: str) -> None:
 
 def open_temporary(name: str = MEMORY) -> Tx:
     """
-    Return a connection to a new temporary database, which the caller closes.
+    Return a connection to a new temporary database, which the caller must close.
 
     Args:
-        name: `MEMORY`, or "" for one that may outgrow memory into a file.
+        name: `MEMORY`, or "" for a database that may outgrow memory into a file.
     """
     with translated_errors():
         return Tx(apsw.Connection(name))
 
 
 def load_image(target: apsw.Connection, source: Tx) -> None:
-    """Make the database in memory *target* a copy of what *source* sees, without a key."""
+    """Copy everything that *source* sees into the database in memory *target*, without a key."""
     with translated_errors():
         image = bytearray(source.raw.serialize("main"))
         image[JOURNAL_MODE] = NO_WAL
@@ -255,7 +256,7 @@ def load_image(target: apsw.Connection, source: Tx) -> None:
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise what the driver raises inside of a block as an error of memdb."""
+    """Raise errors of the driver inside a block as errors of memdb."""
     try:
         yield
     except DRIVER_ERRORS as error:
@@ -264,10 +265,10 @@ def translated_errors() -> Iterator[None]:
 
 def create_private(path: str) -> None:
     """
-    Make an empty file that only its owner can read, unless one is there.
+    Make an empty file that only its owner can read, unless it exists.
 
-    SQLite gives the -wal and -shm files the mode of the file. What cannot be
-    made, SQLite says.
+    SQLite gives the -wal and -shm files the mode of the file. If it cannot be made, SQLite raises
+    the error.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -304,14 +305,14 @@ def set_query_only(connection: apsw.Connection, *, is_on: bool) -> None:
 
 
 def keep_few_pages(connection: apsw.Connection) -> None:
-    """Keep 64 KB of pages in memory, not 2 MB: the system's cache has the others."""
+    """Keep 64 KB of pages in memory instead of 2 MB; the system's cache has the others."""
     connection.execute("PRAGMA cache_size = -64").fetchall()
 
 
 def let_write(
     connection: apsw.Connection, *, durability: str, timeout_ms: int, key: FileKey | None, **_: Any
 ) -> None:
-    """Make a connection that reads one that writes, which has read the schema already."""
+    """Make a reading connection of a writing one, which has already read the schema."""
     try:
         _refuse_fallback(connection)
         set_query_only(connection, is_on=False)
@@ -360,7 +361,7 @@ def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:
     """
     Repeat *action* while the file is busy, at most *timeout_ms*.
 
-    Only for switching a new file to WAL, where SQLite does not call the busy handler. Many
+    It is only for switching a new file to WAL, where SQLite does not call the busy handler. Many
     processes may open a new file at the same time.
     """
     deadline = time.monotonic() + timeout_ms / 1000
@@ -398,7 +399,7 @@ def open_error(
 
 
 def _may_be_folder(path: str) -> bool:
-    """Return False if there is no folder at *path*; one that cannot be reached may be one."""
+    """Return False if there is no folder at *path*; an unreachable path may be one."""
     try:
         return S_ISDIR(os.stat(path).st_mode)
     except PermissionError:
@@ -408,7 +409,7 @@ def _may_be_folder(path: str) -> bool:
 
 
 def cannot_open(path: str, reason: str) -> ReadOnly | IOFailed:
-    """Return the error for a file that may not be opened; *reason* if files can be opened."""
+    """Return the error for a file that cannot be opened; *reason* if other files can be."""
     handles = []
     try:
         for _ in range(FILES_PER_CONNECTION):
@@ -459,11 +460,11 @@ class Tx(Asking):
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
         raw: The connection of apsw, for scripts and backups.
-        kept: Cache of this connection, by the SHA-256 of what a value was made from.
-        is_alone: Whether it is known that nobody else wrote since its last commit.
-        version: What each commit changes, as of its last commit.
+        kept: Cache of this connection; keys are the SHA-256 of the source of a value.
+        is_alone: Whether no other connection has written since its last commit.
+        version: The state of the file as of its last commit; every commit changes it.
         used_words: The full-text indexes, None before their first use.
-        is_broken: Whether an error of storage happened: the connection is not used again.
+        is_broken: Whether a storage error happened; the connection is not used again.
         number: Number of the connection, different from any other of this process.
         wal: Device and inode of the WAL that the connection has open.
     """
@@ -585,7 +586,7 @@ class Tx(Asking):
         return self._known
 
     def expect(self, sql: str, values: Values | None = None) -> None:
-        """Do nothing: a file answers at once."""
+        """Do nothing, because a file needs no round trip."""
 
     def keep_known(self) -> None:
         """See `memdb.engine.base.Tx`."""
@@ -627,11 +628,10 @@ class Tx(Asking):
 
     def _failed(self, error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBError:
         """
-        Return the memdb error to raise for *error*.
+        Return the memdb error for *error*.
 
-        A full disk may have ended the whole transaction. A later statement would
-        be committed alone, so each one raises the same error until the
-        transaction is left.
+        A full disk may have ended the whole transaction. A later statement would be committed
+        alone, so each one raises the same error until the end of the transaction.
         """
         found = translate(error)
         self._known.clear()
@@ -644,12 +644,12 @@ class Tx(Asking):
         return found
 
     def lose(self, error: MemDBError) -> None:
-        """Roll the whole transaction back; until it is left, each statement raises *error*."""
+        """Roll back the whole transaction; until its end each statement raises *error*."""
         self.roll_back()
         self._lost = error
 
     def roll_back(self) -> None:
-        """End a transaction: undo it if it is open; the connection is broken if that fails."""
+        """End a transaction and roll back what is open; if that fails, the connection is broken."""
         try:
             if self.raw.in_transaction:
                 self._known.clear()
@@ -663,7 +663,7 @@ class Tx(Asking):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open; never one of a closed connection."""
+        """Whether a transaction is open; False for a closed connection."""
         try:
             return self.raw.in_transaction
         except apsw.ConnectionClosedError:
@@ -676,11 +676,11 @@ class Tx(Asking):
         return (self.number << 32) + (0 if row is None else int(row[0]))
 
     def state(self) -> tuple[int, int]:
-        """Return what every change of the file changes, own ones too. Cost: 4 µs."""
+        """Return the state of the file, which every change changes, own ones too. Cost: 4 µs."""
         return self.data_version(), self.raw.total_changes()
 
     def _committed_state(self) -> tuple[int, int] | None:
-        """Return `state`, None inside a write: it does not tell what that undoes."""
+        """Return `state`; None inside a write, where it would not show a rollback."""
         return None if self._open else self.state()
 
     def find_damaged_rows(self, *, deep: bool) -> Iterator[str]:
@@ -692,7 +692,7 @@ class Tx(Asking):
         return [row[0] for row in self.all(SELECT_BROKEN_KEYS)]
 
     def use_vectors(self) -> None:
-        """Make sqlite-vec's functions usable in this transaction's statements."""
+        """Make sqlite-vec's functions available to this transaction's statements."""
         if not self._has_vectors:
             load_vector_functions(self.raw)
             self._has_vectors = True
@@ -701,7 +701,7 @@ class Tx(Asking):
         """
         Close the connection; if another thread reads with it, that thread closes it.
 
-        A checkpoint that fails here loses nothing: what was committed is in the WAL.
+        A checkpoint that fails here loses nothing, because committed rows are in the WAL.
         """
         try:
             self.raw.close()

@@ -2,9 +2,10 @@
 Row digests: a CRC-32 over the columns of a row that are not derived, to find damage.
 
 `digest` is a plain column, so that any program can copy, compact and dump the file. memdb's own
-statements write it with the row (`memdb.engine.columns`), by functions that only its connections
-have. It proves rot, not intent: who can write to the file can compute it too. A CRC finds every
-single damaged run of up to 32 bits; of larger damage it misses one in 4,000,000,000.
+statements write it with the row (`memdb.engine.columns`), by functions that only memdb's
+connections have. It finds accidental damage, not changes on purpose: a program that writes to the
+file can compute it too. A CRC finds every single damaged run of up to 32 bits; of larger damage it
+misses one in 4,000,000,000.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def row_digest(*values: str | bytes | float | None) -> int:
     """
     Return the digest of a row's values, in the order of schema.sql. Cost: 0.5 µs.
 
-    The bytes are those of `marshal`, version 2, of the tuple. Each value follows its type and
-    length, so that no two rows have the same bytes.
+    It covers the bytes of the tuple by `marshal`, version 2. They contain the type and length of
+    each value, so two different rows never have the same bytes.
     """
     return crc32(dumps(values, 2))
 
@@ -50,9 +51,9 @@ def changed_digest(*values: str | bytes | float | None) -> int:
     Return the digest of a row that changes.
 
     Args:
-        values: Its digest, then all its old values, then all its new ones.
+        values: The digest, then all old values, then all new values.
 
-    A damaged row keeps a digest that differs from it, by the same bits. Cost: 1 µs.
+    A damaged row keeps a digest that differs by the same bits. Cost: 1 µs.
     """
     digest, half = values[0], len(values) // 2 + 1
     if not isinstance(digest, int):
@@ -61,7 +62,7 @@ def changed_digest(*values: str | bytes | float | None) -> int:
 
 
 def register_functions(connection: apsw.Connection) -> None:
-    """Make the functions known on *connection* with which statements write digests and hashes."""
+    """Add the functions to *connection* with which statements write digests and hashes."""
     connection.create_scalar_function("row_digest", row_digest, -1, deterministic=True)
     connection.create_scalar_function("thing_hash", thing_hash, -1, deterministic=True)
     connection.create_scalar_function("changed_digest", changed_digest, -1, deterministic=True)
@@ -69,7 +70,7 @@ def register_functions(connection: apsw.Connection) -> None:
 
 @cache
 def _verify_statement(table: str) -> str:
-    """Return the statement that finds rows, by their keys, that differ from their digest."""
+    """Return the statement that finds the rows with these keys that differ from their digest."""
     columns = digest_columns()[table]
     key, wanted = columns.key[0], "value"
     if len(columns.key) > 1:
@@ -85,7 +86,7 @@ def _verify_statement(table: str) -> str:
 
 
 def verify_rows(tx: Tx, table: str, ids: Iterable[Key]) -> None:
-    """Raise Corrupt if a row of *ids* differs from its digest. Cost: 20 µs and 2 µs per row."""
+    """Raise Corrupt if a row of *ids* differs from its digest. Cost: 20 µs, and 2 µs per row."""
     for (row_id,) in tx.all(_verify_statement(table), {"ids": ids}):
         raise Corrupt(
             f"row {row_id} of {table} is damaged, because it differs from its digest: run `memdb "
@@ -96,7 +97,7 @@ def verify_rows(tx: Tx, table: str, ids: Iterable[Key]) -> None:
 
 def find_damaged(tx: Tx, *, deep: bool) -> Iterator[str]:
     """
-    Yield the rows of truth that differ from their digest, 20 at most per table.
+    Yield base rows that differ from their digest, 20 at most per table.
 
     The schema must be that of schema.sql. Cost: 2 µs per row.
 
@@ -119,7 +120,7 @@ def find_damaged(tx: Tx, *, deep: bool) -> Iterator[str]:
 
 
 def renew(tx: Tx, tables: Iterable[str]) -> None:
-    """Write the digest of each row of *tables* from what it says; all are known to be sound."""
+    """Write the digest of each row of *tables*; all rows are known to be undamaged."""
     for table in tables:
         columns = digest_columns()[table]
         digest = columns.digest_of({one: one for one in columns.covered})

@@ -1,8 +1,8 @@
 """
 The SQLite engine: an open file with its transactions and maintenance.
 
-One connection writes at a time, and each thread that reads has one of its own.
-`with db.write()` and `with db.read()` are the only ways to read and write.
+One connection writes at a time, and each reading thread has its own connection. `with db.write()`
+and `with db.read()` are the only ways to read and write.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
 
 
 class ApartBlock:
-    """`with db.apart()`: a connection for one task; in memory, to a copy."""
+    """`with db.apart()`: a separate connection for one task; in memory, to a copy."""
 
     __slots__ = ("_pool", "_tx", "_writable")
 
@@ -92,7 +92,7 @@ class ApartBlock:
 
 class SqliteEngine(Opened):
     """
-    One memdb file, open in this process. Safe for any number of threads.
+    A memdb file that is open in this process. It is safe for any number of threads.
 
     Attributes:
         commits: Write transactions of this object that were committed so far.
@@ -119,19 +119,18 @@ class SqliteEngine(Opened):
             clock: Returns UTC milliseconds, kept within the years 101 to 9899; called once per
                 write transaction.
             ids: Returns a new uid for a time.
-            durability: "power": a committed write survives a power cut;
-                "process": it survives the end of the process, and a power cut
-                a second or more later.
+            durability: "power": a committed write survives a power cut. "process": it survives the
+                end of the process, and a power cut after a second or more.
             timeout_ms: How long to wait while another process writes.
-            mode: "write"; or "read": nothing is written or created. All reads see a copy in
-                memory of a file of an older format, as it was when it was opened.
+            mode: "write"; or "read", which writes and creates nothing. With "read", all reads of a
+                file of an older format see a copy in memory, as it was when it was opened.
             key: Key of an encrypted file; a new one is encrypted with it.
-            verify: Returns what is wrong with the rows of a file that is being migrated, "" if
-                nothing is; then the file stays unchanged.
+            verify: Returns the errors in the rows of a migrated file, "" for none; with an error
+                the file stays unchanged.
 
         Raises:
             FileError: the file cannot be used; see its subclasses.
-            InvalidInput: *durability* or *mode* is not one of the two.
+            InvalidInput: *durability* or *mode* has an unknown value.
         """
         if durability not in ("power", "process"):
             raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
@@ -173,7 +172,7 @@ class SqliteEngine(Opened):
             raise
 
     def _refuse_path(self) -> None:
-        """Refuse a path that is not a file's, or on which a new file would be removed."""
+        """Refuse a path that is not a regular file's, or where SQLite would remove a new file."""
         refuse_special(self.path, f"{self.path}-wal", f"{self.path}-shm")
         if self.is_read_only:
             return
@@ -187,7 +186,7 @@ class SqliteEngine(Opened):
         Read the file without its -shm, which cannot be made on read-only media.
 
         Raises:
-            ReadOnly: a part of it is in its WAL.
+            ReadOnly: a part of the data is in its WAL.
         """
         self.pool.close_idle()
         wal = f"{self.path}-wal"
@@ -200,7 +199,7 @@ class SqliteEngine(Opened):
         self.pool.options["immutable"] = True
 
     def _migrate(self, version: int) -> None:
-        """Migrate the file to the present format; with mode="read" a copy of it in memory."""
+        """Migrate the file to the current format; with mode="read" a copy of it in memory."""
         if not self.is_read_only:
             migrate.migrate_file(self, version)
             return
@@ -214,7 +213,7 @@ class SqliteEngine(Opened):
         migrate.migrate_copy(self, writer, version)
 
     def _report_loss(self) -> None:
-        """Log that a WAL is missing, and store it for `check`, if the file may be written."""
+        """Log that a WAL is missing, and store that for `check` if the file can be written."""
         loss = self.pool.wal_guard.loss
         if loss is not None:
             warn("%s. Look with `memdb check`; accept it with `memdb check --accept`", loss)
@@ -243,13 +242,13 @@ class SqliteEngine(Opened):
         """
         Return a context like `write` without savepoints: an error inside rolls back all of it.
 
-        The error of a nested `write` has to leave this context too. Without
-        savepoints FTS5 writes the words of many messages once, at the end.
+        The error of a nested `write` must also leave this context. Without savepoints FTS5 writes
+        the words of many messages once, at the end.
         """
         return WriteTransaction(self, self.pool, whole=True)
 
     def keep_to(self, user: str) -> None:
-        """Refuse from now on the scopes of others than *user*, and save memory: 40 %."""
+        """Refuse the scopes of other users than *user* from now on, and use 40 % less memory."""
         super().keep_to(user)
         self.pool.keep_small()
 
@@ -264,18 +263,17 @@ class SqliteEngine(Opened):
         return owner if owner is not None and owner.depth else None
 
     def run_again(self, _call: Callable[[], Any], _start_s: float, error: MemDBError) -> NoReturn:
-        """Raise *error*: nobody but this program undoes a transaction of a file."""
+        """Raise *error*, because only this program rolls back a transaction of a file."""
         raise error
 
     def stamp(self, *, start: bool = False) -> int | None:
         """
         Return a number that changes with every commit to the file, by any connection.
 
-        Never waits, so an event loop may call it. None means that it is not
-        known now.
+        Never waits, so an event loop may call it. None means that it is unknown now.
 
         Args:
-            start: Open the connection that watches the file if there is none.
+            start: Open the connection that watches the file, if there is none.
 
         Cost: 5 µs.
         """
@@ -285,8 +283,8 @@ class SqliteEngine(Opened):
         """
         Return a number that changes with every commit by another connection.
 
-        `commits` counts the commits of this object. None means that it is not
-        known now: in a transaction, or while another thread writes. Cost: 5 µs.
+        `commits` counts the commits of this object. None means that it is unknown now: in a
+        transaction, or while another thread writes. Cost: 5 µs.
         """
         if not self.pool.is_usable or self.pool.is_memory:
             return None
@@ -305,11 +303,11 @@ class SqliteEngine(Opened):
         """
         Return a context with a new connection; in memory the only connection, locked.
 
-        The writing connection may be in another thread's transaction, and
-        reading connections cannot even create a temporary table.
+        A separate connection is needed because the writing one may be in another thread's
+        transaction, and reading ones cannot even create a temporary table.
 
         Args:
-            writable: False gives in memory a connection to a copy, which the task may set up
+            writable: With False, in memory, the connection is to a copy, which the task may set up
                 as it likes: 2 ms per MB.
         """
         if self.pool.is_memory and writable:
@@ -318,7 +316,7 @@ class SqliteEngine(Opened):
 
     @contextmanager
     def without_foreign_keys(self) -> Iterator[None]:
-        """Switch foreign keys off for a `with` block; references must be whole at its end."""
+        """Switch foreign keys off for a `with` block; at its end all references must be valid."""
         if self.upkeep is None:
             self.begin_upkeep()
         go_on = self.rest_upkeep()  # it would close the connection that is switched
@@ -381,11 +379,11 @@ class SqliteEngine(Opened):
         return WriteTransaction(self, self.pool, timeout_ms=UPKEEP_MS)
 
     def rest_upkeep(self) -> Callable[[], None]:
-        """Wait until the upkeep thread is between two steps; return what lets it continue."""
+        """Wait until the upkeep thread is between two steps; return a callable to resume it."""
         return (lambda: None) if self.upkeep is None else self.upkeep.rest()
 
     def begin_upkeep(self) -> None:
-        """Start a thread for the work that writes leave; not in memory, where nobody waits."""
+        """Start a thread for the work that writes leave behind; in memory nothing needs it."""
         if not self.pool.is_memory:
             waits = self.pool.options["durability"] == "power"
             if waits:
@@ -399,7 +397,7 @@ class SqliteEngine(Opened):
             self.pool.on_commit = self.upkeep.note_wal
 
     def _clear_mark(self) -> int:
-        """Move the WAL into the file; for the owner of the lock."""
+        """Move the WAL into the file; only for the owner of the lock."""
 
         def clear(writer: Writer) -> int:
             guard = self.pool.wal_guard
@@ -413,9 +411,9 @@ class SqliteEngine(Opened):
 
     def move_mark(self) -> None:
         """
-        Move what is in the WAL, and so the mark of a burst, into the file.
+        Move the WAL, and so the mark of a burst, into the file.
 
-        For the upkeep thread. While somebody writes it takes a connection of its own.
+        For the upkeep thread. While another block writes, it uses a separate connection.
         """
         block, lock = Block(self.pool), self.pool.write_lock
         try:
@@ -429,7 +427,7 @@ class SqliteEngine(Opened):
 
     def rest(self) -> bool:
         """
-        Move the WAL of an idle file into it and clear the mark; return whether that is done.
+        Move the WAL of an idle file into it and clear the mark; return whether that was done.
 
         For the upkeep thread, a second after the last commit of this process. While another
         process writes, nothing happens.
@@ -447,7 +445,7 @@ class SqliteEngine(Opened):
             lock.release(block)
 
     def _in_writer(self, work: Callable[[Writer], T]) -> T:
-        """Do *work* with the connection for writing, which waits for nobody."""
+        """Do *work* with the connection for writing, and do not wait for it."""
         writer = self.pool.take_writer()
         writer.turns.timeout_ms = 0
         try:
@@ -457,14 +455,14 @@ class SqliteEngine(Opened):
             self.pool.give_back_writer(writer)
 
     def _move_tail(self, writer: Tx) -> None:
-        """Complete the index of messages, for other programs that search in a closed file."""
+        """Complete the index of messages, for other programs that search the closed file."""
         if writer.used_words is not None:
             writer.words.move_tail()
             if self.upkeep is not None and self.upkeep.parts >= MERGED_PARTS:
                 writer.words.merge_messages(CLOSE_PAGES)
 
     def __del__(self) -> None:
-        """Close a file that was not closed, so that its WAL does not stay beside it."""
+        """Close a file that was left open, so that its WAL does not remain beside it."""
         if hasattr(self, "pool"):  # else opening failed at once
             try:
                 self.close()

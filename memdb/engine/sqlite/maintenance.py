@@ -1,7 +1,7 @@
 """
-Maintenance of an open file: check, checkpoint, merge of full-text indexes, vacuum, copy, size.
+Maintenance of an open file: check, checkpoint, merging of full-text indexes, vacuum, copy, size.
 
-Other threads and processes may read and write the file meanwhile.
+Other threads and processes may read and write the file at the same time.
 """
 
 from __future__ import annotations
@@ -170,16 +170,16 @@ class SqliteMaintenance:
     __slots__ = ("_db", "_pool")
 
     def __init__(self, db: SqliteFile, pool: ConnectionPool) -> None:
-        """Maintain *db*, whose connections are those of *pool*."""
+        """Maintain *db*, which has the connections of *pool*."""
         self._db = db
         self._pool = pool
 
     def check_pages(self, *, deep: bool) -> list[str]:
         """
-        Return the damage that SQLite finds, 20 at most; reads every page if *deep*.
+        Return the damage that SQLite finds, 20 findings at most; read every page if *deep*.
 
-        Uses a new connection: on an older one FTS5 reports corruption if it cached
-        the index before a rebuild (SQLite 3.54.1).
+        It uses a new connection, because FTS5 reports corruption on an older one that cached the
+        index before a rebuild (SQLite 3.54.1).
         """
         sql = INTEGRITY_CHECK if deep else QUICK_CHECK
         with self._db.apart(writable=False) as tx:
@@ -196,13 +196,13 @@ class SqliteMaintenance:
 
     def check_indexes(self) -> Iterator[tuple[str, str]]:
         """
-        Yield the name of each index that differs from its rows, and how.
+        Yield the name of each index that differs from its rows, and the difference.
 
         Comparing needs the write lock, so a file that cannot be written is copied into
         a temporary one.
 
         Raises:
-            Busy: another process kept the write lock, which comparing needs.
+            Busy: another process kept the write lock, which the comparison needs.
         """
 
         def compare(sql: str) -> int:
@@ -234,8 +234,8 @@ class SqliteMaintenance:
         """
         Return words of archived messages on which their index and the segments differ.
 
-        Only segments hold those texts, so SQLite cannot compare them: they are
-        indexed again in a temporary database.
+        Only segments contain those texts, so SQLite cannot compare them. They are indexed again in
+        a temporary database.
         """
         with self._db.read() as tx:
             if not tx.read_number(HAS_ARCHIVED):
@@ -258,9 +258,9 @@ class SqliteMaintenance:
 
     def empty_log(self) -> list[str]:
         """
-        Move the WAL into the file and cut it; return what prevented it, [] for nothing.
+        Move the WAL into the file and truncate it; return what prevented it, or [].
 
-        Waits a moment for readers, not for their whole timeout.
+        It waits a moment for readers, not for their whole timeout.
         """
         if self._db.path == MEMORY:
             return []
@@ -277,7 +277,7 @@ class SqliteMaintenance:
         return [READING] if busy else []
 
     def _cut(self, tx: Tx) -> bool:
-        """Cut the WAL; return whether somebody prevents it, also after a moment."""
+        """Cut the WAL to size 0; return whether a reader prevents it, also after a moment."""
         for _ in range(CUT_TRIES):
             busy, _ = cut_wal(tx)
             if not busy:
@@ -287,9 +287,9 @@ class SqliteMaintenance:
 
     def checkpoint(self) -> int:
         """
-        Move the WAL into the file and cut it; return the pages moved.
+        Move the WAL into the file and truncate it; return the number of pages moved.
 
-        Does not wait: pages that a reader still needs stay until the next checkpoint.
+        It does not wait: pages that a reader still needs stay until the next checkpoint.
         """
         return self._db.checkpoint()
 
@@ -313,19 +313,19 @@ class SqliteMaintenance:
 
     def vacuum(self, *, whole: bool = False, progress: Progress | None = None) -> int:
         """
-        Return free pages to the disk; return how many bytes the file lost.
+        Return free pages to the disk; return the number of bytes by which the file shrank.
 
-        Goes in steps of some milliseconds, between which others write. A file of an older memdb
-        is rewritten as a whole, the first time.
+        It works in steps of some milliseconds, between which others can write. A file of an older
+        memdb is rewritten as a whole, the first time.
 
         Args:
-            whole: Rewrite the file, so that half-full pages go too. Needs as much free disk as
-                the file is large, and keeps other writers waiting: 1 s per 100 MB.
-            progress: Called with (done, total) pages after each step; while the file is
-                rewritten, with as many as before. What it raises ends the vacuum: what was
-                given back stays so, and a rewriting leaves the file as it was.
+            whole: Rewrite the file, so that half-full pages are packed too. This needs as much free
+                disk as the file is large, and other writers wait: 1 s per 100 MB.
+            progress: Called with (done, total) pages after each step; while the file is rewritten,
+                with unchanged numbers. If it raises, the vacuum ends. Room that was already
+                returned stays returned, and a rewrite leaves the file unchanged.
 
-        Transaction: its own; not inside another.
+        Transaction: it has its own, and cannot be called inside another.
 
         Raises:
             InvalidInput: it was called inside `with self._db.write()`.
@@ -355,7 +355,7 @@ class SqliteMaintenance:
         return list_migration_copies(self._db.path)
 
     def describe_held_wal(self) -> str | None:
-        """Return who keeps a WAL of more than 64 MB from being moved, None if nobody does."""
+        """Return the processes that keep a WAL over 64 MB from being moved, None if none does."""
         if not self._has_large_wal() or not is_writable(self._db):
             return None
         with self._db.apart() as tx:
@@ -370,7 +370,7 @@ class SqliteMaintenance:
         )
 
     def describe_loss(self) -> str | None:
-        """Return what was lost with a WAL that was missing, None if nothing or accepted."""
+        """Return what was lost with a missing WAL; None if nothing, or if it was accepted."""
         if self._db.path == MEMORY:
             return None
         with self._db.read() as tx:
@@ -378,13 +378,13 @@ class SqliteMaintenance:
         return self._pool.wal_guard.loss if row is None else str(row[0])
 
     def accept_loss(self) -> bool:
-        """Forget that a WAL was missing; return whether one was."""
+        """Stop reporting that a WAL was missing; return whether one was."""
         with self._db.write() as tx:
             return tx.run(DELETE_LOSS) > 0
 
     def list_wal_readers(self) -> tuple[int, ...]:
         """
-        Return the processes that read an old moment of a file whose WAL has more than 64 MB.
+        Return the processes that read an old snapshot of a file whose WAL exceeds 64 MB.
 
         () if the WAL is smaller, or if the system does not list locks (only Linux does).
         """
@@ -409,7 +409,7 @@ class SqliteMaintenance:
         return self._db.path != MEMORY and _file_bytes(f"{self._db.path}-wal") > LARGE_WAL_BYTES
 
     def changes(self, tx: AnyTx) -> dict[str, int]:
-        """Return how often each kind of thing was changed; see `memdb.engine.base.Maintenance`."""
+        """Return how often rows of each kind were changed; see `memdb.engine.base.Maintenance`."""
         self.refuse_replaced()
         return read_changes(tx, self._db.path)
 
@@ -436,13 +436,13 @@ class SqliteMaintenance:
         limit: int,
         timeout_s: float,
     ) -> tuple[tuple[str, ...], list[Row], bool]:
-        """Run a SELECT of the user's; see `memdb.engine.sqlite.query`, which is rarely loaded."""
+        """Run a SELECT of the user; see `memdb.engine.sqlite.query`, which is loaded only then."""
         return run_query(self._db, sql, values, limit=limit, timeout_s=timeout_s)
 
     def bound_foreign(
         self, connection: Connection, table: str | None, *, timeout_s: float
     ) -> AbstractContextManager[None]:
-        """Bound a connection to a stranger's file; see `memdb.engine.sqlite.query`."""
+        """Limit a connection to another program's file; see `memdb.engine.sqlite.query`."""
         return bounded_foreign(connection, table, timeout_s)
 
     def copy_to(
@@ -454,24 +454,24 @@ class SqliteMaintenance:
         progress: Progress | None = None,
     ) -> int:
         """
-        Copy the file as it is at this moment to the file *target*; return its bytes.
+        Copy the file as it is now to the file *target*; return its bytes.
 
-        The copy is whole and on the disk before it gets its name. It is in DELETE
-        journal mode, so that it opens in a read-only folder too.
+        The copy is complete and on the disk before it gets its name. It is in DELETE journal mode,
+        so that it opens in a read-only folder too.
 
-        Others write meanwhile; what they write is not in the copy.
+        Others can write at the same time; their writes are not in the copy.
 
         Args:
             key: Key of the copy; None means that it is plain. With another key than that of the
                 file its rows are rewritten, which takes three times as long.
             replace: Overwrite a file that is there.
-            progress: Called with (done, total) pages after each step of 4 MB. What it raises
-                ends the copying, and nothing is left of the copy.
+            progress: Called with (done, total) pages after each step of 4 MB. If it raises, copying
+                ends, and no part of the copy remains.
 
         Raises:
-            AlreadyExists: *target* is there and *replace* is False.
-            CipherMissing: it cannot be encrypted here.
-            FileError: it cannot be written, or is the open file itself.
+            AlreadyExists: *target* exists and *replace* is False.
+            CipherMissing: the installed apsw cannot encrypt.
+            FileError: *target* cannot be written, or is the open file itself.
         """
         if key is not None:
             require_cipher(target)
@@ -532,13 +532,13 @@ def write_with_key(
 
 
 def _finish_copy(out: apsw.Connection) -> None:
-    """Mark a copy as one without a WAL, so that it opens in a folder for reading."""
+    """Mark a copy as a file without a WAL, so that it can be opened in a read-only folder."""
     out.execute(SET_MARK, {"value": f"0 {os.urandom(8).hex()} - 0"})
     out.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
 def _rewrite(tx: Tx, progress: Progress | None) -> None:
-    """Rewrite the file without free pages; from now on it gives them back in steps."""
+    """Rewrite the file without free pages; from then on it can return them in steps."""
     with _ticking(tx, progress):
         tx.run(SET_AUTO_VACUUM)
         tx.run(VACUUM)
@@ -546,7 +546,7 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
 
 @contextmanager
 def _ticking(tx: Tx, progress: Progress | None) -> Iterator[None]:
-    """Report to *progress* in a `with` block that its statements are at work, and then done."""
+    """Report to *progress* that the statements of a `with` block run, and then are done."""
     pages = _bytes(tx) // PAGE_BYTES
 
     def go_on() -> bool:  # Ctrl-C is noticed here too
@@ -564,7 +564,7 @@ def _ticking(tx: Tx, progress: Progress | None) -> Iterator[None]:
 
 
 def list_migration_copies(path: str) -> list[str]:
-    """Return the paths of the copies that migrations made of a file and left beside it."""
+    """Return the paths of the copies of a file that migrations left beside it."""
     if path == MEMORY:
         return []
     folder, name = os.path.split(path)
@@ -578,7 +578,7 @@ def list_migration_copies(path: str) -> list[str]:
 
 
 def describe_copy(path: str) -> str:
-    """Return what a copy of a migration contains, and which command removes it."""
+    """Return what a migration's copy contains, and the command that removes it."""
     name = os.path.basename(path)
     return (
         f"{name} holds the file as it was before a migration: delete it if you need it no longer "
@@ -587,12 +587,12 @@ def describe_copy(path: str) -> str:
 
 
 def is_writable(db: SqliteFile) -> bool:
-    """Return whether *db* may be written, by its mode and by the permissions of its file."""
+    """Return whether *db* can be written, by its mode and the permissions of its file."""
     return db.path == MEMORY or (not db.is_read_only and os.access(db.path, os.W_OK))
 
 
 def _compare(tx: AnyTx, sql: str) -> int:
-    """Compare an index with its rows; that of messages with its tail moved into it."""
+    """Compare an index with its rows; for messages, after moving the tail into the index."""
     if sql == CHECK_FTS["messages"]:
         tx.words.move_tail()
     return tx.run(sql)
@@ -634,7 +634,7 @@ def _open_new(partial: str, key: FileKey | None) -> apsw.Connection:
 
 
 def _vocabulary(tx: Tx) -> list[Row]:
-    """Return each word with its column, its number of messages and of occurrences."""
+    """Return each word with its column and its numbers of messages and occurrences."""
     tx.run(CREATE_WORDS)
     try:
         return tx.all(SELECT_WORDS)

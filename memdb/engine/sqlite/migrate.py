@@ -1,10 +1,10 @@
 """
-Migrate a file: bring its tables to those of schema.sql, in one transaction that loses no row.
+Migrate a file: change its tables to those of schema.sql, in one transaction that loses no row.
 
-A step says only what schema.sql does not show: what is renamed or dropped, and what rows say from
-now on (`memdb.engine.steps`). The rest follows from schema.sql. A table that differs is rebuilt
-from it, and its rows are copied by the names of their columns. Views, indexes, full text and
-digests are made at the end. Before COMMIT the whole file is checked (ADR-0057).
+A step contains only what schema.sql does not show: renamed and dropped columns, and changed values
+(`memdb.engine.steps`). The rest follows from schema.sql. A table that differs is rebuilt from
+schema.sql, and its rows are copied by column name. Views, indexes, full text and digests are
+created at the end. Before COMMIT the whole file is checked (ADR-0057).
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ ASIDE = "before_migration"
 
 def migrate_file(db: SqliteFile, version: int) -> None:
     """
-    Migrate the file of *db* from format *version* to the present one, after copying it aside.
+    Migrate the file of *db* from format *version* to the current one, after copying it.
 
-    Transaction: its own, on a connection of its own, whose foreign keys are off.
+    Transaction: its own, on a separate connection with foreign keys off.
 
     Raises:
-        MigrationFailed: a step failed; the file is as it was.
+        MigrationFailed: a step failed; the file is unchanged.
         Busy: another process kept the write lock longer than the timeout.
     """
     try:
@@ -119,7 +119,7 @@ def migrate_file(db: SqliteFile, version: int) -> None:
 
 
 def migrate_copy(db: SqliteFile, tx: Tx, version: int) -> None:
-    """Migrate the copy in memory of a file that may not be written to the present format."""
+    """Migrate an in-memory copy of a file that cannot be written to the current format."""
     try:
         tx.run("PRAGMA foreign_keys = OFF")
         tx.begin()
@@ -132,17 +132,17 @@ def migrate_copy(db: SqliteFile, tx: Tx, version: int) -> None:
 
 def migrate(tx: Tx, version: int, verify: Verify) -> None:
     """
-    Migrate the tables of *tx* from format *version* to the present one; joins its transaction.
+    Migrate the tables of *tx* from format *version* to the current one; joins its transaction.
 
     Cost: reads each row three times, and rewrites the tables that differ and all full text.
-    Needs as much free disk as these take.
+    It needs as much free disk as these take.
 
     Raises:
-        StepFailed: foreign keys are on, a row is damaged or would be lost, or the file would not
-            be the one that schema.sql describes.
+        StepFailed: foreign keys are on, a row is damaged or would be lost, or the result would
+            differ from schema.sql.
     """
     if tx.one(SELECT_FOREIGN_KEYS) != (0,):
-        raise StepFailed("foreign keys are on, so that a dropped table would delete rows")
+        raise StepFailed("foreign keys are enforced, so dropping a table would delete rows")
     _refuse_damaged(tx)
     broken = Counter(tx.all(SELECT_BROKEN_KEYS))
     fresh = _open_fresh(schema.FORMAT)
@@ -182,7 +182,7 @@ def _refuse_commit(action: int, *_: object) -> int:
 
 
 def _open_fresh(number: int) -> Tx:
-    """Return an empty database of a format, which the caller closes."""
+    """Return an empty database of a format, which the caller must close."""
     fresh = open_temporary()
     register_functions(fresh.raw)
     fresh.all(schema.read_schema(number))
@@ -193,7 +193,7 @@ def _digested(tx: Tx) -> list[tuple[str, str, str]]:
     """
     Return name, key and SQL of the digest of each table whose rows have one.
 
-    The digest covers the columns that stand before it, in the file as it is.
+    The digest covers the columns before it, in the order of the file.
     """
     found = []
     for table, kind, _ in tx.all(SELECT_TABLES):
@@ -205,7 +205,7 @@ def _digested(tx: Tx) -> list[tuple[str, str, str]]:
 
 
 def _refuse_damaged(tx: Tx) -> None:
-    """Refuse a file with a row that differs from its digest: it would get another one."""
+    """Refuse a file with a damaged row, because the migration would give it a correct digest."""
     for table, key, digest in _digested(tx):
         row = tx.one(f"SELECT {key} FROM {table} WHERE digest <> {digest} LIMIT 1")  # noqa: S608 (names of schema.sql)
         if row is not None:
@@ -235,7 +235,7 @@ def _take(tx: Tx, step: Step, number: int) -> None:
 
 
 def _count_rows(tx: Tx) -> dict[str, int]:
-    """Return the number of rows of every table, also of those that are not memdb's."""
+    """Return the number of rows of every table, also of other programs' tables."""
     return {
         name: tx.all(f'SELECT count(*) FROM "{name}"')[0][0]  # noqa: S608 (a name of the file)
         for name, kind, _ in tx.all(SELECT_TABLES)
@@ -253,7 +253,7 @@ def _stored(tx: Tx) -> dict[str, str]:
 
 
 def _make_table(tx: Tx, name: str, sql: str, drops: tuple[str, ...]) -> None:
-    """Make a table as *sql* says unless it is so, with the rows that it has."""
+    """Make a table as *sql* defines it, with its present rows, unless it is already so."""
     stored = _stored(tx).get(name)
     if stored == schema.normalized(sql):
         return
@@ -302,7 +302,7 @@ def _make_full_text(tx: Tx, fresh: Tx) -> None:
 
 
 def run_script(tx: Tx, script: str) -> None:
-    """Run the statements of a script; apsw runs it only as far as its rows are read."""
+    """Run the statements of a script, and read all rows, because apsw stops at unread ones."""
     with translated_errors():
         for _ in tx.raw.execute(script):
             pass

@@ -1,10 +1,10 @@
 """
-Giving back the room of deleted rows: indexes are merged whole, free pages leave the file.
+Return the room of deleted rows: merge indexes, and remove free pages from the file.
 
-All of it goes in steps of some milliseconds, each a transaction of its own. So others write in
-between, and a program that is stopped loses no more than the step in progress. A file moves its
-pages for that (auto_vacuum = INCREMENTAL, set when it is made). A file of an older memdb begins
-with its first rewriting as a whole (ADR-0044).
+All of it is done in steps of some milliseconds, each a transaction of its own. So others can write
+in between, and a stopped program loses at most the step in progress. The file must be able to move
+pages for that (auto_vacuum = INCREMENTAL, set when it is made). A file of an older memdb gets that
+by its first full rewrite (ADR-0044).
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ PRAGMA incremental_vacuum(16)
 
 
 def moves_pages(tx: Tx) -> bool:
-    """Return whether free pages of the file can leave it in steps."""
+    """Return whether free pages of the file can be removed in steps."""
     row = tx.one(SELECT_MODE)
     return row is not None and int(row[0]) == INCREMENTAL
 
 
 def count_free_pages(tx: Tx) -> int:
-    """Return how many pages of the file hold nothing."""
+    """Return the number of free pages in the file."""
     return tx.read_number(SELECT_FREE_PAGES)
 
 
 def count_pages(tx: Tx) -> int:
-    """Return how many pages the file has."""
+    """Return the number of pages in the file."""
     return tx.read_number(SELECT_PAGES)
 
 
@@ -81,7 +81,7 @@ def merge_piece(tx: Tx, sql: str, pages: int) -> bool:
     Merge some pages of an index; return whether there is more to do.
 
     Args:
-        pages: Below zero, all parts of the index become one, and this is the beginning.
+        pages: A number below zero starts merging all parts of the index into one.
     """
     before = tx.raw.total_changes()
     tx.run(sql, {"pages": pages})
@@ -97,7 +97,7 @@ def move_piece(tx: Tx) -> bool:
 
 def step(db: SqliteFile, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
     """
-    Do pieces for five milliseconds in one transaction; return how many, and whether there are more.
+    Work for five milliseconds in one transaction; return the pieces done, and if more are left.
 
     Transaction: its own.
     """
@@ -114,7 +114,7 @@ def step(db: SqliteFile, piece: Callable[[Tx], bool]) -> tuple[int, bool]:
 
 
 def merge_some(db: SqliteFile, pages: int) -> None:
-    """Merge up to *pages* of each index, where enough parts of a size are."""
+    """Merge up to *pages* of each index that has enough parts of one size."""
     for sql in MERGE.values():
 
         def piece(tx: Tx, sql: str = sql) -> bool:
@@ -130,11 +130,11 @@ def merge_some(db: SqliteFile, pages: int) -> None:
 
 def pack(db: SqliteFile, progress: Progress | None, *, merge_only: bool = False) -> None:
     """
-    Make one part of each full-text index, without dropped words; then give free pages back.
+    Make one part of each full-text index, without dropped words; then return free pages.
 
     Args:
-        progress: Called with (done, total) pages after each step. What it raises ends the
-            packing; what was done by then stays.
+        progress: Called with (done, total) pages after each step. If it raises, the packing ends,
+            and finished steps stay.
         merge_only: Free pages stay.
     """
     with db.read() as tx:
@@ -159,7 +159,7 @@ def pack(db: SqliteFile, progress: Progress | None, *, merge_only: bool = False)
 
 
 def _merge_whole(db: SqliteFile, sql: str) -> Iterator[int]:
-    """Make one part of an index; yield after each step how many pages were merged so far."""
+    """Make one part of an index; yield after each step the number of merged pages."""
     merged, first = 0, [-MERGED_PAGES]
 
     def piece(tx: Tx) -> bool:
@@ -173,7 +173,7 @@ def _merge_whole(db: SqliteFile, sql: str) -> Iterator[int]:
 
 
 def _tell(progress: Progress | None, done: int, total: int) -> None:
-    """Report the progress, and wait for other writers."""
+    """Report the progress, and let other writers go first."""
     if progress is not None:
         progress(done, total)
     sleep(PAUSE_S)

@@ -1,5 +1,5 @@
 """
-Connections of one open file: who uses which, and when each is opened and closed.
+Connections of one open file: which block uses which, and when each is opened and closed.
 
 `ConnectionPool` owns them; the blocks that borrow them are those of `memdb.engine.blocks`,
 and `ReadBlock`.
@@ -56,31 +56,32 @@ CHECK_S = 0.1
 
 class ConnectionPool:
     """
-    Every connection of one open file: opens, lends, takes back and closes them.
+    Every connection of one open file: opens, lends, takes back and closes connections.
 
     Rules:
 
-    1. A connection is idle here, or one `with` block uses it. A block that ended without its
-       exit loses it: closing it rolls back what was open.
-    2. After an error of storage a connection is closed, and the next use opens another. FTS5
-       keeps totals in memory, which are wrong after SQLite rolled back by itself.
+    1. A connection is either idle here or used by one `with` block. If a block ended without its
+       exit, its connection is closed, which rolls back its writes.
+    2. After a storage error a connection is closed, and the next use opens another. This is needed
+       because FTS5 keeps totals in memory, which are wrong after SQLite rolled back on its own.
     3. Before a fork, idle connections are closed; they are opened again when they are needed.
-       A connection that is in use then makes the child refuse to open the file. SQLite believes
-       that the child has the locks of its parent.
-    4. A write is refused if the path does not lead to the file and the WAL that the connection
-       has open. Nobody else would read it.
+       If a connection is in use at that time, the child refuses to open the file. The reason is
+       that SQLite believes that the child has its parent's locks.
+    4. A write is refused if the path no longer leads to the file and the WAL that the connection
+       has open. No other program would see that write.
     5. A connection for writing that SQLite could only open for reading is refused.
 
     Attributes:
         is_read_only: Whether the file was opened with mode="read".
-        identity: Device and inode of the file, None in memory and until it is recognised.
+        identity: Device and inode of the file; None in memory, and before the file was first
+            opened.
         key: Key of an encrypted file.
-        write_lock: Owned by the block that writes; in memory, also by one that reads.
+        write_lock: Owned by the writing block; in memory also by a reading one.
         reading: The outermost reading block of each thread.
     """
 
     def __init__(self, path: str, options: dict[str, Any], *, is_read_only: bool) -> None:
-        """Open nothing yet; *options* are those of `connect`."""
+        """Store the arguments, and open nothing yet; *options* are those of `connect`."""
         self.is_read_only = is_read_only
         # What the file is like while it is read without locks; None: with them.
         self._untouched: tuple[int, ...] | None = None
@@ -117,18 +118,18 @@ class ConnectionPool:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the file is open, in this process."""
+        """Whether the file is open in this process."""
         return not self.is_closed and self._pid == os.getpid()
 
     def remember_file(self) -> None:
-        """Refuse from here on any other file at the path."""
+        """Refuse any other file at the path from now on."""
         self.is_new = False
         self.identity = None if self.is_memory else identity_of(self.path)
         self.wal_guard.note_file()
 
     def open(self, *, writable: bool) -> apsw.Connection:
         """
-        Open one more connection, which the caller closes.
+        Open an additional connection, which the caller closes.
 
         Raises:
             WrongProcess: the file was in use in another thread when this process was forked.
@@ -156,9 +157,9 @@ class ConnectionPool:
 
     def follow_writers(self) -> None:
         """
-        Read without locks, which are files too, while nobody has the file open for writing.
+        Read without locks, which need files too, while nobody has the file open for writing.
 
-        For mode="read", before a read. Cost: 5 µs.
+        It is for mode="read", before a read. Cost: 5 µs.
         """
         untouched = untouched_state(self.path)
         if untouched != self._untouched:
@@ -170,16 +171,16 @@ class ConnectionPool:
 
     def refuse_torn_read(self) -> None:
         """
-        Refuse what was read without locks while somebody wrote into the file.
+        Refuse what was read without locks if another program wrote to the file meanwhile.
 
         Raises:
-            Busy: the file is another one than before the read.
+            Busy: the file has changed since before the read.
         """
         if self._untouched is not None and file_state(self.path) != self._untouched:
             raise Busy(f"another program wrote to {self.path} while memdb read it: call again")
 
     def take_reader(self, block: Block) -> Tx:
-        """Return a connection for reading that only *block* uses, from now on its thread's."""
+        """Return a connection for reading that only *block*, and so its thread, uses."""
         return self._lending.take(block, self._open_reader)  # type: ignore[no-any-return]  # what `block` returns
 
     def _open_reader(self) -> Tx:
@@ -194,7 +195,7 @@ class ConnectionPool:
         return writer
 
     def take_writer(self) -> Writer:
-        """Return the connection for writing; for the owner of the lock."""
+        """Return the connection for writing; only for the owner of the lock."""
         if self.is_memory:
             return self._take_memory()
         try:
@@ -207,9 +208,9 @@ class ConnectionPool:
 
     def _promote(self) -> Writer | None:
         """
-        Return an idle connection that reads, made one that writes; None if there is none.
+        Return an idle reading connection, perhaps made of the writing one; None if there is none.
 
-        To open another one takes 1 ms, because each parses the schema.
+        Opening another one takes 1 ms, because each connection parses the schema.
         """
         self.refuse_another()
         self._settle_stale()
@@ -230,7 +231,7 @@ class ConnectionPool:
         return writer
 
     def _take_memory(self) -> Writer:
-        """Return the connection of a file in memory; a copy of it after an error of storage."""
+        """Return the connection of a file in memory, or of its copy after a storage error."""
         old = self._memory
         if old is None or old.is_broken:
             new = Writer(self.open(writable=True), self.options["timeout_ms"])
@@ -257,7 +258,7 @@ class ConnectionPool:
             self.close_idle()
 
     def give_back_writer(self, writer: Writer) -> None:
-        """Take back the connection for writing, rolled back; close one that is broken."""
+        """Take back the connection for writing, rolled back; close it if it is broken."""
         if self.is_memory:
             return
         if writer.is_broken or self._writers:
@@ -268,7 +269,7 @@ class ConnectionPool:
             self.close_idle()
 
     def discard(self, tx: Tx | None) -> None:
-        """Undo what is open in a connection, by closing it unless it is the one in memory."""
+        """Roll back the open writes of a connection: close it, unless it is the one in memory."""
         if tx is not None and self.is_memory:
             tx.roll_back()
         elif tx is not None:
@@ -301,7 +302,7 @@ class ConnectionPool:
             return None
 
     def close_idle(self, *, remove_wal: bool = False) -> None:
-        """Close every connection that no block uses; *remove_wal*: if they are the last ones."""
+        """Close every unused connection; *remove_wal*: also the WAL if these are the last ones."""
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
@@ -309,7 +310,7 @@ class ConnectionPool:
         self.close_writers(remove_wal=remove_wal)
 
     def close_writers(self, *, remove_wal: bool = False) -> None:
-        """Close the connections for writing that no block uses, as `close_idle` does."""
+        """Close the unused connections for writing, as `close_idle` does."""
         self._close_each(self._writers, remove_wal=remove_wal)
 
     @staticmethod
@@ -325,10 +326,10 @@ class ConnectionPool:
 
     def close(self, *, has_files: bool | None = None) -> None:
         """
-        Close every connection; those that other threads use are closed by these.
+        Close every connection; a connection in use is closed by its thread.
 
         Args:
-            has_files: What `has_its_files` said just now; None: not asked yet.
+            has_files: The last result of `has_its_files`; None means that it was not called.
         """
         self.is_closed = True
         for block in list(self.reading.values()):
@@ -342,9 +343,9 @@ class ConnectionPool:
 
     def has_its_files(self) -> bool:
         """
-        Return whether file and WAL are still those that the connections have open.
+        Return whether the connections still have the present file and WAL open.
 
-        If not, nothing may be moved or removed: what is in the WAL is all there is.
+        If not, nothing may be moved or removed, because the only copy may be in that WAL.
         """
         wal = identity_of(self._wal)
         return (
@@ -355,7 +356,7 @@ class ConnectionPool:
         )
 
     def _is_lost(self, tx: Tx) -> bool:
-        """Return whether file or WAL are not what *tx* has of them, and note it."""
+        """Return whether *tx* has another file or WAL open than the present one, and note it."""
         reason = ""
         try:
             for _ in range(TRIES):
@@ -369,7 +370,7 @@ class ConnectionPool:
         return True
 
     def _find_replaced(self, tx: Tx) -> str:
-        """Return "replaced" if somebody wrote another file over this one, else ""."""
+        """Return "replaced" if another file was written over this one, else ""."""
         tx.begin_read()  # nothing that is newer than this snapshot gets into the file meanwhile
         try:
             marks = self.wal_guard._mark, read_mark(tx)
@@ -378,7 +379,7 @@ class ConnectionPool:
             tx.end_read()
 
     def _is_unused(self) -> bool:
-        """Return whether nothing of the file is in its WAL, so that it may be removed."""
+        """Return whether the WAL has no data that the file lacks, so that it can be removed."""
         has_content = has_bytes(self._wal)
         try:
             tx = (self._readers or self._writers)[0]
@@ -393,8 +394,8 @@ class ConnectionPool:
         """
         Raise FileError if the path now leads to another file or none. Cost: 2 µs.
 
-        SQLite would continue writing to a file that cannot be opened again, and open its next
-        connection on the other file.
+        SQLite would continue to write to a file that cannot be opened again, and open its next
+        connection to the other file.
         """
         if self.identity is not None and identity_of(self.path) != self.identity:
             raise FileError(
@@ -412,11 +413,11 @@ class ConnectionPool:
         """
         Refuse a write that other processes could not read.
 
-        Another program removes the WAL if the locks of this process were dropped, which
-        happens when another SQLite library of this process closes the file.
+        Another program removes the WAL if the locks of this process were dropped. That happens when
+        another SQLite library in this process closes the file.
 
         Raises:
-            FileError: the path leads to another file, or the WAL is another one, or cut.
+            FileError: the path leads to another file, or the WAL was replaced or cut.
         """
         self.refuse_another()
         tx.is_broken = True
@@ -424,7 +425,7 @@ class ConnectionPool:
         raise lost_wal(self.path)
 
     def is_outdated(self, reader: Tx) -> bool:
-        """Return whether *reader* reads a WAL or a file of before; checks ten times a second."""
+        """Return whether *reader* reads a replaced file or WAL; checks ten times a second."""
         now = monotonic()
         if now - self._checked < CHECK_S or reader.wal == NO_WAL_YET:
             return False
@@ -467,7 +468,7 @@ class ConnectionPool:
 
 
 class ReadBlock(Block):
-    """`with db.read()`: reads one snapshot, that of an outer read or write of the same thread."""
+    """`with db.read()`: reads one snapshot; inside another block of the thread, that block's."""
 
     __slots__ = ()
     _pool: ConnectionPool
@@ -504,7 +505,7 @@ class ReadBlock(Block):
         return reader
 
     def _enter_memory(self) -> Tx:
-        """Wait for the only connection there is."""
+        """Wait for the only connection of a file in memory."""
         self._pool.write_lock.acquire(self)
         try:
             self._pool.guard()
@@ -575,7 +576,7 @@ def _live_pools() -> list[ConnectionPool]:
 
 
 def _file_of(connection: apsw.Connection) -> Identity:
-    """Return the file of a connection, (0, 0) if it has none, None if it is not known."""
+    """Return the file of a connection, (0, 0) if it has none, None if it is unknown."""
     try:
         name = connection.filename
     except apsw.ConnectionClosedError:
@@ -592,7 +593,7 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Note which files have connections that this process inherited, and keep these open."""
+    """Note which files have connections that this process inherited, and keep those open."""
     connections = apsw.connections()
     files = {_file_of(connection) for connection in connections} - {NO_WAL_YET}
     if None in files:

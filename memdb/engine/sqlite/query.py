@@ -1,14 +1,14 @@
 """
-SELECT of a user: on a reading connection of its own, bounded in time and rows.
+A user's SELECT, on a reading connection of its own, limited in time and rows.
 
-A database in memory is copied for it: what replaces a function of SQLite stays on its connection.
+A database in memory is copied for it, because replaced SQLite functions stay on their connection.
 
-An authorizer refuses everything else, whatever way it is written. Views are on
-only if all of memdb's objects are those of schema.sql.
+An authorizer refuses everything else, in whatever way it is written. Views are enabled only if all
+of memdb's objects are those of schema.sql.
 
-SQLite looks for an interrupt between rows, not inside a function. So no call of one may take long.
-Values that a statement makes are bounded. Functions whose time grows with the square of their input
-are replaced by Python's. Full-text search is left to `recall`.
+SQLite looks for an interrupt between rows, not inside a function. So no function call may take
+long. The values that a statement makes are limited in size. Functions whose time grows with the
+square of their input are replaced by Python's. Full-text search is left to `recall`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
         """A connection of apsw or sqlite3."""
 
         def interrupt(self) -> None:
-            """End what runs, from any thread."""
+            """Interrupt the running statement, from any thread."""
 
         def set_progress_handler(self, callable: Any, n: int, /) -> None:  # noqa: A002 (apsw's name)
-            """Call something every *n* steps, which ends the statement if it returns true."""
+            """Call a function every *n* steps; the statement ends if it returns true."""
 
 
 # Between two interrupts, if SQLite was just beginning a statement at the first.
@@ -101,8 +101,9 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is not a single SELECT, its values do not fit or are nested, or its result
-            is larger than 256 MB. Also inside a transaction, whose writes it would not see.
+        InvalidInput: it is not a single SELECT, its values are not accepted or nested, or its
+            result is larger than 256 MB. It is also raised inside a transaction, whose writes the
+            query would not see.
         Interrupted: it took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """
@@ -125,14 +126,14 @@ def run_query(
 
 class StatementGuard:
     """
-    Refuses what a SELECT may not do, and knows the statement that runs.
+    Refuses everything that a SELECT may not do, and counts what the statement uses.
 
     Attributes:
         columns: Names of its columns.
-        rows: Rows that it gave.
-        functions: Calls of functions in its text.
-        has_makers: Whether one of them is of `MAKERS`.
-        count: Statements so far; more than one are refused.
+        rows: Number of rows that it returned.
+        functions: Number of function calls in its text.
+        has_makers: Whether one of them is in `MAKERS`.
+        count: Number of statements so far; more than one are refused.
     """
 
     def __init__(self, virtual: set[str]) -> None:
@@ -164,7 +165,7 @@ class StatementGuard:
         return apsw.SQLITE_DENY
 
     def authorize_import(self, action: int, first: str | None, *more: str | None) -> int:
-        """Allow what only reads, also a virtual table unless a view does."""
+        """Allow statements that only read; a virtual table unless a view reads it."""
         is_read = action == apsw.SQLITE_READ and more[-1] is None
         is_read = is_read or (action == apsw.SQLITE_PRAGMA and first == "data_version")  # FTS5's
         return apsw.SQLITE_OK if is_read else self.authorize(action, first, *more)
@@ -179,7 +180,7 @@ class StatementGuard:
 
 @contextmanager
 def _bounded(tx: Tx, end: float) -> Iterator[StatementGuard]:
-    """Prepare *tx*, which nothing else uses later, for a statement of the user's until *end*."""
+    """Prepare *tx*, which is used for nothing else, for a user's statement until *end*."""
     raw = tx.raw
     is_own = not find_schema_differences(tx)
     statement = StatementGuard({name for (name,) in tx.all(SELECT_VIRTUAL)})
@@ -198,10 +199,10 @@ def _bounded(tx: Tx, end: float) -> Iterator[StatementGuard]:
 @contextmanager
 def bounded_foreign(connection: Connection, table: str | None, timeout_s: float) -> Iterator[None]:
     """
-    Bound a connection of sqlite3 to a stranger's file by *timeout_s*, for a `with` block.
+    Limit a sqlite3 connection to another program's file by *timeout_s*, for a `with` block.
 
     Args:
-        table: May be a virtual one, which views may not be of.
+        table: It may be a virtual table, which views may not use.
     """
     virtual = {name for (name,) in connection.execute(SELECT_VIRTUAL)}
     if table is not None and table.lower() in virtual:
@@ -219,7 +220,7 @@ def bounded_foreign(connection: Connection, table: str | None, timeout_s: float)
 
 @contextmanager
 def interrupted_at(raw: Interruptible, end: float) -> Iterator[None]:
-    """Interrupt what runs on *raw* from *end* on, until the `with` block ends."""
+    """Interrupt the statements of *raw* at *end*, until the `with` block ends."""
     is_over, turn = Lock(), Lock()
     is_over.acquire()
 
@@ -281,7 +282,7 @@ def _fetch(
 
 
 def _find_column(tx: Tx, statement: StatementGuard, sql: str, values: Any) -> str:
-    """Return the name of the column whose value is not a UTF-8 in the row that comes next."""
+    """Return the name of the column whose value in the next row is not UTF-8."""
     names = [f"c{place}" for place in range(len(statement.columns))]
     taken = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     inside = sql.strip().rstrip(";")
@@ -302,7 +303,7 @@ def _find_column(tx: Tx, statement: StatementGuard, sql: str, values: Any) -> st
 
 
 def _to_text(value: Any) -> str:
-    """Return a value as SQLite makes text of it."""
+    """Return a value as the text that SQLite makes of it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -316,7 +317,7 @@ def _to_text(value: Any) -> str:
 
 def instr(value: Any, part: Any) -> int | None:
     """
-    Return the place of *part* in *value*, from 1, 0 if there is none; as SQLite's, in linear time.
+    Return the place of *part* in *value*, from 1, or 0; like SQLite's, but in linear time.
 
     >>> instr("oslo", "lo"), instr(b"abc", b"c"), instr("a", None)
     (3, 3, None)
@@ -330,7 +331,7 @@ def instr(value: Any, part: Any) -> int | None:
 
 def replace(value: Any, old: Any, new: Any) -> str | None:
     """
-    Return *value* with *new* for each *old*; as SQLite's, in linear time.
+    Return *value* with *old* replaced by *new*; like SQLite's, but in linear time.
 
     >>> replace("aaa", "a", "bc"), replace(1.5, "", "b"), replace(None, "a", "b")
     ('bcbcbc', '1.5', None)
@@ -349,7 +350,7 @@ def replace(value: Any, old: Any, new: Any) -> str | None:
 
 
 def _trimming(trim: Callable[[str, str], str]) -> Callable[[Any, Any], str | None]:
-    """Return a function of SQLite that does what a method of str does."""
+    """Return an SQLite function that does what a method of str does."""
 
     def trimmed(value: Any, characters: Any) -> str | None:
         if value is None or characters is None:

@@ -2,10 +2,11 @@
 File format: create a new file, recognise a memdb file, migrate an old one, compare its schema.
 
 A new file is made from schema.sql alone. An older one is copied to `FILE.vN.bak`, then migrated
-in one transaction (`memdb.engine.sqlite.migrate`). With mode="read" a copy of it in memory is.
+in one transaction (`memdb.engine.sqlite.migrate`). With mode="read" an in-memory copy of it is
+migrated.
 
-A file may come from a stranger. Its triggers and views never run, because they are
-switched off on every connection (`connection.harden`); here they are reported.
+A file may come from an untrusted source. Its triggers and views never run, because they are
+switched off on every connection (`connection.harden`); this module reports them.
 """
 
 from __future__ import annotations
@@ -78,13 +79,13 @@ def prepare(db: SqliteFile) -> int:
     """
     Create the file of *db* if necessary, and return its format; refuse one that is not memdb's.
 
-    A current file is only read, this many processes can open it while another one writes. Creating
-    happens under the write lock, where the marks are read again.
+    A current file is only read, so many processes can open it while another one writes. A file is
+    created under the write lock, where its marks are read again.
 
     Raises:
-        NotAMemDB: another program's database, no database, or a file that a
-            development version made whose schema was another one.
-        SchemaTooNew: written by a newer memdb.
+        NotAMemDB: it is another program's database, not a database, or made by a development
+            version with another schema.
+        SchemaTooNew: it was written by a newer memdb.
     """
     if not db.is_read_only and (db.path == MEMORY or not has_bytes(db.path)):
         _create(db)
@@ -112,7 +113,7 @@ def _stored_version(db: SqliteFile) -> int:
     """
     Return the format of the file, 0 for an empty one; note if its WAL is missing.
 
-    UNMARKED: it is a file of this format, as its fingerprint says, and its marks are lost.
+    UNMARKED: by its fingerprint it is a file of this format, but its marks are lost.
     """
     try:
         with db.read() as tx:
@@ -162,8 +163,8 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
     Refuse a file of the current format number with another schema.
 
     Raises:
-        NotAMemDB: the file has another fingerprint, or none.
-        Corrupt: that is because a row is damaged.
+        NotAMemDB: the file has another fingerprint or none.
+        Corrupt: the reason is a damaged row.
     """
     if _fingerprint(tx) != FINGERPRINT:
         raise NotAMemDB(
@@ -191,10 +192,10 @@ def fingerprint_of(script: str) -> str:
 
 def normalized(script: str) -> str:
     """
-    Return a script without comments, quotes of names, and white space that has no meaning.
+    Return a script without comments, quotes of names, and insignificant white space.
 
     Two scripts of the same statements give the same text, also if ALTER TABLE added a column to one
-    of them. So they do after a rename, for which SQLite puts the new name in quotes.
+    of them. The same is true after a rename, for which SQLite puts the new name in quotes.
     """
     return re.sub(r'"(\w+)"', r"\1", _without_blanks(script))
 
@@ -228,7 +229,7 @@ def _run_script(connection: apsw.Connection, script: str) -> None:
 
 
 def read_schema(number: int | None = None) -> str:
-    """Return schema.sql; of an earlier format *number* the script that was kept of it."""
+    """Return schema.sql, or the stored script of an earlier format *number*."""
     if number in (None, FORMAT):
         return columns.read_schema()
     return read_text(__file__, f"migrations/{number:04d}.sql")
@@ -253,9 +254,9 @@ ORDER BY name
 
 def find_schema_differences(tx: Tx) -> list[str]:
     """
-    Return what differs from schema.sql among memdb's tables, indexes and views; 20 at most.
+    Return the differences from schema.sql in memdb's tables, indexes and views; 20 at most.
 
-    Also a foreign trigger or index on one of its tables. Cost: 1 ms.
+    A foreign trigger or index on one of its tables is also a difference. Cost: 1 ms.
     """
     expected = expected_objects()
     stored = {name: (kind, sql) for kind, name, sql in tx.all(SELECT_OBJECTS)}
@@ -279,7 +280,7 @@ def _is_same(stored: str, expected: str) -> bool:
 
 
 def list_other_tables(tx: Tx) -> tuple[str, ...]:
-    """Return the names of the tables and views that are not memdb's, which it leaves alone."""
+    """Return the names of tables and views of other programs, which memdb leaves alone."""
     expected = expected_objects()
     return tuple(
         name
@@ -289,7 +290,7 @@ def list_other_tables(tx: Tx) -> tuple[str, ...]:
 
 
 def expected_objects() -> dict[str, tuple[str, str]]:
-    """Return type and text of each object that schema.sql makes, by its name in lower case."""
+    """Return type and text of each object of schema.sql, by its name in lower case."""
     return _objects_of(read_schema())
 
 

@@ -1,10 +1,10 @@
 """
-The tail of the full-text index of messages: new messages whose words are not in it yet.
+The tail of the full-text index of messages: new messages whose words are not yet in it.
 
-One row costs FTS5 as many pages as sixty. So the transaction that stores a message only lists it in
-`messages_fts_tail`, and up to 64 messages are indexed together. A search reads both. It indexes the
-tail in memory, by the same rules. So every process finds an acknowledged message at once and counts
-it as the index would (ADR-0027).
+Adding one row costs FTS5 as many pages as adding sixty. So the transaction that stores a message
+only lists it in `messages_fts_tail`, and up to 64 messages are indexed together. A search reads
+both. The tail is indexed in memory, by the same rules. So every process finds a stored message at
+once and counts it as the index would (ADR-0027).
 """
 
 from __future__ import annotations
@@ -102,11 +102,11 @@ FROM json_each(:terms) AS terms
 
 class Tail:
     """
-    The tail as one connection sees it, with the index in memory that it keeps for searches.
+    The tail in one connection, with the in-memory index that it keeps for searches.
 
     Attributes:
-        parts: Parts that the connection added to the index of messages, and nobody noted yet.
-        dropped: Messages that it dropped from that index, as well.
+        parts: Number of parts that the connection added to the index and that nobody counted yet.
+        dropped: Number of messages that it dropped from that index and that nobody counted yet.
     """
 
     __slots__ = ("_digests", "_index", "_now", "_state", "_tx", "dropped", "parts")
@@ -116,7 +116,7 @@ class Tail:
         Read and write the tail in *tx*; nothing is read yet.
 
         Args:
-            now: Returns what every commit changes, None inside a write.
+            now: Returns a number that every commit changes, None inside a write.
         """
         self._tx = tx
         self._now = now
@@ -127,12 +127,12 @@ class Tail:
 
     def add(self, rows: Sequence[Values]) -> bool:
         """
-        List new messages, given as their rows; move the tail if it would get too long.
+        List new messages, given as rows; move the tail into the index if it would get too long.
 
         Returns:
-            False if they are too many or too long for the tail: nothing was done.
+            It returns False, and does nothing, if they are too many or too long for the tail.
 
-        Cost: 5 µs per message, and 10 more when it is moved.
+        Cost: 5 µs per message, and 10 µs more when the tail is moved.
         """
         if len(rows) >= MAX_ROWS or any(len(row["text"]) > MAX_CHARS for row in rows):
             return False
@@ -153,29 +153,29 @@ class Tail:
         return True
 
     def count(self) -> int:
-        """Return how many messages the tail lists."""
+        """Return the number of messages in the tail."""
         return self._tx.read_number(COUNT_TAIL)
 
     def move(self) -> None:
-        """Put the words of all messages of the tail into the index."""
+        """Add the words of all messages in the tail to the index."""
         if self._tx.run(MOVE_TAIL):
             self.parts += 1
         self.clear()
 
     def drop(self, low: int, high: int) -> None:
-        """Take messages with *low* <= id <= *high* off the tail."""
+        """Remove messages with *low* <= id <= *high* from the tail."""
         self._tx.run(DELETE_TAIL_RANGE, {"low": low, "high": high})
 
     def clear(self) -> None:
-        """Take all messages off the tail: their words are in the index."""
+        """Remove all messages from the tail, because their words are in the index."""
         self._tx.run(DELETE_TAIL)
 
     def postings(self, queries: Iterable[str], low: int, high: int) -> dict[str, list[int]]:
         """
         Return, for each FTS5 query, the ids in [low, high] of the tail that match it, rising.
 
-        Queries without one may be left out. Cost: 5 µs if nothing was written since the last
-        call, else 50 µs and 20 per new message; 5 µs per query.
+        Queries without a match may be left out. Cost: 5 µs if nothing was written since the last
+        call, else 50 µs and 20 µs per new message; 5 µs per query.
         """
         state = self._now()
         try:
@@ -191,7 +191,7 @@ class Tail:
         return {query: ids for query, text in found if (ids := json.loads(text))}
 
     def _refresh(self) -> None:
-        """Make the index in memory hold what the tail lists now."""
+        """Update the in-memory index to the messages in the tail."""
         listed: dict[int, int] = dict(self._tx.all(SELECT_TAIL))
         kept, self._digests = self._digests, {}
         gone = [{"id": one} for one, digest in kept.items() if listed.get(one) != digest]

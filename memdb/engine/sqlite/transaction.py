@@ -37,13 +37,13 @@ class WriteTransaction(Block):
     """
     `with db.write()`: all of its writes are committed, or none.
 
-    The outermost of a thread goes through these steps; one inside it is a savepoint.
+    The outermost block of a thread goes through these steps; a nested one is a savepoint.
 
-    1. It takes the lock of the writers of this object, a connection, and the lock of SQLite (BEGIN
-       IMMEDIATE). Then the guard of the WAL looks at the mark.
-    2. Before COMMIT the kinds of changed things are counted, and the guard refuses what nobody
-       could read. After it the guard sets the mark and notifies upkeep.
-    3. It gives connection and locks back, and waits for the disk, which others share.
+    1. It takes the lock of this object's writers, a connection, and SQLite's lock (BEGIN
+       IMMEDIATE). Then the WAL guard compares the mark.
+    2. Before COMMIT the kinds of changed rows are counted, and the guard refuses a commit that
+       nobody could read. After COMMIT the guard sets the mark and notifies upkeep.
+    3. Then the block returns connection and locks, and waits for the disk together with others.
     """
 
     __slots__ = ("_db", "_level", "_outer", "_timeout_ms")
@@ -66,7 +66,7 @@ class WriteTransaction(Block):
         self._outer: Block = self
 
     def __enter__(self) -> Writer:
-        """Begin a transaction, or a savepoint in that of this thread."""
+        """Begin a transaction, or a savepoint inside this thread's transaction."""
         pool, upkeep = self._pool, self._db.upkeep
         pool.guard()
         if self._db.is_read_only:
@@ -89,7 +89,7 @@ class WriteTransaction(Block):
             raise
 
     def _enter_inside(self, around: Block) -> Writer:
-        """Set a savepoint; in memory, begin the transaction inside a read."""
+        """Set a savepoint, or begin the transaction inside a read in memory."""
         writer: Writer | None = around.tx
         assert writer is not None  # of an owner
         self._outer, self._level = around, around.depth
@@ -160,7 +160,7 @@ class WriteTransaction(Block):
             self._db.sync.wait(number, writer.wal)
 
     def _commit(self, writer: Writer) -> int:
-        """Commit the outermost write; return the number of the commit, 0 if it needs no sync."""
+        """Commit the outermost write; return the number of the commit, 0 if no sync is needed."""
         db, pool, upkeep = self._db, self._pool, self._db.upkeep
         if pool.identity is not None:
             loss = pool.wal_guard.prepare_commit(writer, pool.identity)
@@ -180,7 +180,7 @@ class WriteTransaction(Block):
         return db.sync.committed
 
     def _end(self) -> None:
-        """Leave the level of this block; the outermost gives connection and lock back."""
+        """Leave the level of this block; the outermost one returns connection and lock."""
         outer = self._outer
         outer.depth = self._level
         if not self._level and outer.tx is not None:
@@ -195,7 +195,7 @@ class WriteTransaction(Block):
 
 
 def _undo(writer: Tx, *, nested: bool) -> None:
-    """Roll back unless SQLite has done so; the first error is the one that is raised."""
+    """Roll back unless SQLite has done so; the first error is raised."""
     if not nested:
         writer.roll_back()
     elif writer.in_transaction:

@@ -1,14 +1,13 @@
 """
-Upkeep of a file that is written to: merges of the index and checkpoints, in a thread of its own.
+Upkeep of a file in use: merges of the index and checkpoints, in a separate thread.
 
-Both would else happen inside some append, which then takes a hundred times as long. After more than
-a quarter of the messages was removed, the words of these leave the index, and free pages the file
-(ADR-0044). The thread begins with a commit, works while nobody writes, in steps of a
-millisecond, and ends when nothing is left. If everybody writes without a pause it works all the
-same, between two writes. Correctness never depends on it: FTS5 merges by itself in a write, if no
-thread did for long.
+Otherwise both would happen inside some append, which would then take a hundred times as long. If
+over a quarter of the messages was removed, it also removes their words from the index, and free
+pages from the file (ADR-0044). The thread starts with a commit, works in steps of a millisecond
+while nobody writes, and ends when nothing is left. If writers never pause, it works between two
+writes. Correctness never depends on it: if no thread merged for long, FTS5 merges in a write.
 
-How the WAL is moved into the file without losing anything is `wal`. When it is moved:
+`wal` moves the WAL into the file without losing anything. When it is moved:
 
 | by | when |
 |---|---|
@@ -106,11 +105,12 @@ class Upkeep:
     `note_commit` costs 0.3 µs, and starting the thread 50 µs.
 
     Attributes:
-        dropped: Messages that this process dropped from the index, since it was rebuilt.
-        parts: Parts that this process added to the index of messages and did not merge yet.
-        is_waiting: Whether the thread wants to write: others let it, for a moment.
-        is_running: Whether there is a thread.
-        wal_pages: How long the WAL was after the last commit.
+        dropped: Number of messages that this process dropped from the index since its rebuild.
+        parts: Number of parts that this process added to the index and has not merged yet.
+        is_waiting: Whether the thread wants to write; other writers then let it go first for a
+            moment.
+        is_running: Whether the thread exists.
+        wal_pages: Length of the WAL after the last commit, in pages.
     """
 
     __slots__ = (
@@ -140,7 +140,7 @@ class Upkeep:
     )
 
     def __init__(self, db: SqliteFile, *, syncs: bool) -> None:
-        """Keep up *db*, and sync its WAL if *syncs*: nobody else does."""
+        """Maintain *db*; with *syncs* also sync its WAL, which nobody else does."""
         self._syncs = syncs
         self._sync_at = 0.0  # when the WAL is to be synced, 0 if it is
         self._db = ref(db)
@@ -162,7 +162,7 @@ class Upkeep:
         _all.add(ref(self, _all.discard))
 
     def note_wal(self, connection: apsw.Connection, _schema: str, pages: int) -> int:
-        """Note how long the WAL is; SQLite calls it after each commit of *connection*."""
+        """Store the length of the WAL; SQLite calls it after each commit of *connection*."""
         self.wal_pages = pages
         if pages >= MOST_TIMES * WAL_PAGES:
             try:
@@ -173,11 +173,12 @@ class Upkeep:
 
     def note_commit(self, words: SqliteWords | None, *, is_first: bool = False) -> None:
         """
-        Note a commit, and start the thread if it is due.
+        Count a commit, and start the thread if something is due.
 
         Args:
-            words: The indexes, if it may have used them.
-            is_first: Of a burst: the file itself is to say that it needs its WAL.
+            words: The indexes, if the commit may have used them.
+            is_first: Whether it is the first of a burst, so that the file must be marked as needing
+                its WAL.
         """
         if is_first:
             self._mark_at = monotonic() + PAUSE_S  # its own sync goes first
@@ -209,11 +210,11 @@ class Upkeep:
 
     @property
     def has_dropped(self) -> bool:
-        """Whether so much was removed that the index may need a rebuild, or is in one."""
+        """Whether so much was removed that the index needs a rebuild, or is being rebuilt."""
         return self._is_packing or self.dropped >= self._dropped_due
 
     def work(self) -> float | None:
-        """Do one step if it is time for it; return the seconds to the next, None to end."""
+        """Do one step if it is due; return the seconds to the next one, None to end."""
         with self._busy:
             db = self._db()
             if db is None or self._is_stopped:
@@ -248,7 +249,7 @@ class Upkeep:
             return PAUSE_S
 
     def _rest(self, db: SqliteFile) -> None:
-        """Move the WAL of an idle file into it, or try that later."""
+        """Move the WAL of an idle file into it, or try again later."""
         self._rest_at = 0.0
         try:
             if self.wal_pages > SMALL_WAL:  # most of it while others may write
@@ -285,19 +286,19 @@ class Upkeep:
         self._seen = db.commits
 
     def _warn(self, error: Exception) -> None:
-        """Log a failure, once while it lasts; not that another process is at work."""
+        """Log a failure once while it lasts; a busy file is not a failure."""
         if str(error) != self._warned and not isinstance(error, Busy):
             self._warned = str(error)
             with suppress(Exception):  # of the program's own handler
                 warn("upkeep failed, tried again later: %s", error)
 
     def _give_up(self) -> None:
-        """Leave everything as it is, until there is more to do."""
+        """Stop working until a commit brings new work."""
         self.parts = self.dropped = self._left = 0
         self._is_packing = self._is_merging = False
 
     def finish(self) -> None:
-        """Work for a second on what a large deletion left to do, before the file is closed."""
+        """Work for a second on the rest of a large deletion, before the file is closed."""
         end = monotonic() + CLOSE_S
         with self._busy:
             db = self._db()
@@ -309,7 +310,7 @@ class Upkeep:
                 self._give_up()
 
     def _pack(self, db: SqliteFile) -> None:
-        """Do a step of what is due after much was removed: merge the index, then cut the file."""
+        """Do a step that is due after a large deletion: merge the index, then shrink the file."""
         if self._is_merging:
             self._is_merging = self.merge(db, MERGE_PAGES)
             self.parts = self.parts if self._is_merging else 0
@@ -325,7 +326,7 @@ class Upkeep:
             self.dropped, self._dropped_due = 0, LEAST_DROPPED
 
     def _merge(self, db: SqliteFile) -> None:
-        """Merge some pages; what is left for busy times grows with what was added."""
+        """Merge some pages; under constant writing, as many as the new parts need."""
         if self.parts >= MANY_PARTS:
             self._left += self.parts * PAGES_PER_PART
             self.parts = PARTS
@@ -340,12 +341,12 @@ class Upkeep:
         Merge some pages of the index of messages; return whether there is more to do.
 
         Args:
-            pages: Below zero, the whole index is to become one part.
+            pages: A number below zero merges the whole index into one part.
         """
         return self._in_write(db, lambda tx: merge_piece(tx, MERGE["messages"], pages))
 
     def _in_write(self, db: SqliteFile, work: Callable[[Tx], T]) -> T:
-        """Do *work* in a transaction, for which others let this thread go first."""
+        """Do *work* in a transaction, for which other writers let this thread go first."""
         self.is_waiting = True
         try:
             with db.write_briefly() as tx:
@@ -361,8 +362,8 @@ class Upkeep:
         """
         Move the WAL into the file, so that the next write begins a new one.
 
-        Most of it while others write; they wait for the rest. One process does so: every other
-        finds it at work, or a new WAL.
+        Most of it is done while others write; they wait for the rest. Only one process does it: any
+        other finds the file busy, or a new WAL.
         """
         with db.apart() as beside:
             (is_busy, pages, _) = beside.all(CHECKPOINT_NOW)[0]
@@ -377,7 +378,7 @@ class Upkeep:
                 self.is_waiting = False
 
     def stop(self) -> None:
-        """End the thread when its step is done, and wait for that."""
+        """End the thread when its step is done, and wait for it."""
         self._is_stopped = True
         self._wake.set()
         # One that lives on while the interpreter ends would keep the lock of `_wake` for ever.
@@ -385,12 +386,12 @@ class Upkeep:
             self._thread.join(STOP_S)
 
     def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
-        """Wait until no step is at work; return what lets the thread continue."""
+        """Wait until no step is running; return a callable that lets the thread continue."""
         return self._busy.release if self._busy.acquire(timeout=timeout_s) else lambda: None
 
 
 def _move_pages(tx: Tx) -> bool:
-    """Remove some free pages from the file; return whether there are more that should go."""
+    """Remove some free pages from the file; return whether more should be removed."""
     if not moves_pages(tx) or count_free_pages(tx) * FREE_PART <= count_pages(tx):
         return False
     return all(move_piece(tx) for _ in range(MOVED_PIECES))
@@ -414,7 +415,7 @@ _resting: list[Callable[[], None]] = []
 
 @atexit.register
 def _stop_all() -> None:
-    """End the threads before the interpreter ends, which would stop them in the middle."""
+    """End the threads before the interpreter ends, which would stop them within a step."""
     for one in tuple(_all):
         upkeep = one()
         if upkeep is not None:

@@ -1,11 +1,11 @@
 """
 Vectors by space, and their nearest neighbours. Owns the tables `vectors` and `vector_groups`.
 
-A group holds up to 256 neighbouring refs of one kind and space. The id of a vector is made of its
-group and its place in the group. One integer finds it, and the vectors of a scope are neighbours.
-The sketches of a group, one bit per dimension, are derived from its vectors and written with them.
-A search compares the sketches of an id range, then measures the best vectors with sqlite-vec
-(ADR-0003). No other module knows sqlite-vec.
+A group holds up to 256 neighbouring refs of one kind and space. The id of a vector is computed from
+its group and its place in the group. One integer finds a vector, and the vectors of a scope are
+stored side by side. The sketches of a group, one bit per dimension, are derived from its vectors
+and written with them. A search compares the sketches of an id range, then measures the best vectors
+with sqlite-vec (ADR-0003). Only this module uses sqlite-vec.
 """
 
 from __future__ import annotations
@@ -229,8 +229,8 @@ class SqliteVectors:
         Read and write vectors in *tx*.
 
         Args:
-            load_functions: Makes sqlite-vec usable in it.
-            state: Returns what every change of the file changes.
+            load_functions: Makes sqlite-vec's functions available.
+            state: Returns a number that every change of the file changes.
         """
         self._tx = tx
         self._load_functions = load_functions
@@ -241,16 +241,16 @@ class SqliteVectors:
         """
         Store the vector of each (ref, vector), replacing an older one.
 
-        The vectors are as `to_vector` returns them. Of messages the direction is kept,
-        the others as they are. Cost: 30 µs each at 128 dimensions.
+        The vectors are as `to_vector` returns them. Of messages only the direction is stored; other
+        vectors are stored unchanged. Cost: 30 µs per vector of 128 dimensions.
         """
         self.load(space_no, kind, [(ref, codec_of(kind).encode(one)) for ref, one in vectors])
 
     def load(self, space_no: int, kind: str, vectors: Iterable[tuple[int, bytes]]) -> None:
         """
-        Store vectors as `list_stored` gives them, replacing older ones.
+        Store vectors as `list_stored` returns them, and replace older ones.
 
-        Cost: 3 µs each at 128 dimensions if they are of neighbouring refs.
+        Cost: 3 µs per vector of 128 dimensions, if their refs are neighbours.
         """
         by_bucket: dict[int, dict[int, bytes]] = {}
         for ref, stored in vectors:
@@ -289,7 +289,7 @@ class SqliteVectors:
                     self._put_group({**place, "bucket": bucket, "id": group}, kept)
 
     def drop_some(self, space_no: int) -> bool:
-        """Remove at most 4,096 vectors of a space; False if it has none left."""
+        """Remove at most 4,096 vectors of a space; return False if none is left."""
         found = self._tx.all(SELECT_FIRST_GROUPS, {"space_no": space_no})
         if not found:
             return False
@@ -300,11 +300,11 @@ class SqliteVectors:
         return True
 
     def count(self, space_no: int) -> int:
-        """Return how many vectors a space holds; reads the groups only."""
+        """Return the number of vectors in a space; reads only the groups."""
         return self._tx.read_number(SELECT_COUNT, {"space_no": space_no})
 
     def find(self, space_no: int, kind: str, refs: Iterable[int]) -> dict[int, bytes]:
-        """Return the vectors of those of *refs* that have one, by ref; see `list_page`."""
+        """Return the vectors of *refs* by ref, without refs that have none; see `list_page`."""
         rows = self._tx.all(SELECT_SOME, {"space_no": space_no, "kind": kind, "refs": [*refs]})
         return {ref: codec_of(kind).decode(stored) for ref, stored in rows}
 
@@ -314,7 +314,7 @@ class SqliteVectors:
         """
         Return (ref, vector) of up to *limit* rows with *after* < ref <= *high*, by ref.
 
-        The vectors are float32, those of messages of length 1.
+        The vectors are float32; those of messages have length 1.
         """
         rows = self.list_stored(space_no, kind, after, high, limit)
         return [(ref, codec_of(kind).decode(stored)) for ref, stored in rows]
@@ -333,7 +333,7 @@ class SqliteVectors:
         return {row[0] for row in self._tx.all(SELECT_PRESENT, values)}
 
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
-        """Return the first message id in [low, high] with a text and no vector; None without."""
+        """Return the id of the first message in [low, high] with a text and no vector, or None."""
         return self._tx.find_number(
             SELECT_FIRST_MISSING, {"space_no": space_no, "low": low, "high": high}
         )
@@ -409,7 +409,7 @@ class SqliteVectors:
                 yield kind, bucket
 
     def _index(self, key: dict[str, Any], width: int) -> SketchIndex:
-        """Return the sketches of the buckets *key*; large ones are kept until the file changes."""
+        """Return the sketches of the buckets *key*; cache large ones until the file changes."""
         place = tuple(key.values())
         if self._kept is not None and self._kept[0] == place and self._kept[1] == self._state():
             return self._kept[2]
@@ -424,12 +424,12 @@ class SqliteVectors:
             yield from rows
 
     def _expected(self, kind: str, group: int) -> dict[int, bytes]:
-        """Return the sketches that follow from the vectors of a group, by slot."""
+        """Return the sketches computed from the vectors of a group, by slot."""
         rows = self._tx.all(SELECT_MEMBERS, {"low": group, "high": group | SLOT_MASK})
         return {slot: codec_of(kind).sketch(vector) for slot, vector in rows}
 
     def _group(self, place: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
-        """Return the id of a group and its sketches by slot; None and {} if there is none."""
+        """Return the id of a group and its sketches by slot; None and {} if it does not exist."""
         row = self._tx.one(SELECT_GROUP, place)
         if row is None:
             return None, {}
@@ -443,7 +443,7 @@ class SqliteVectors:
         return int((low if last is None else last) + GROUP_SIZE)
 
     def _put_group(self, place: dict[str, Any], sketches: dict[int, bytes]) -> None:
-        """Store the sketches of a group; without any it goes."""
+        """Store the sketches of a group, or delete a group without any."""
         if not sketches:
             self._tx.run(DELETE_GROUP, {"id": place["id"]})
             return
@@ -454,7 +454,7 @@ class SqliteVectors:
     def _measure(
         self, query: dict[str, Any], ids: dict[int, int], limit: int
     ) -> list[tuple[int, float]]:
-        """Return the cosine of the *limit* nearest of the refs *ids* that have a vector."""
+        """Return the cosine of the *limit* nearest of *ids*, without refs that have no vector."""
         if not ids:
             return []
         self._load_functions()
@@ -465,18 +465,18 @@ class SqliteVectors:
 
 
 def _query(kind: str, vector: bytes) -> dict[str, Any]:
-    """Return the parameters with a query as float32, and as *kind* is stored."""
+    """Return the parameters with a query vector as float32, and in the stored form of *kind*."""
     return {"vector": vector, "stored": codec_of(kind).encode(vector)}
 
 
 def _candidates(size: int, limit: int, dim: int) -> int:
-    """Return how many of *size* sketches are measured exactly, for the *limit* nearest."""
+    """Return how many of *size* sketches are measured exactly for the *limit* nearest."""
     way = "weighed" if dim <= MAX_WEIGHED else "counted"
     return max(CANDIDATE_FACTOR * limit, CANDIDATES_PER_DOUBLING[way] * (size.bit_length() - 9))
 
 
 def _buckets(span: tuple[int, int]) -> dict[str, Any]:
-    """Return the parameters that name the first and the last bucket of a span of refs."""
+    """Return the parameters with the first and the last bucket of a span of refs."""
     return {"first": span[0] >> GROUP_BITS, "last": span[1] >> GROUP_BITS}
 
 
@@ -489,10 +489,10 @@ def load_vector_functions(connection: apsw.Connection) -> None:
     """
     Register `vec_distance_cosine` and `vec_int8` in *connection*: sqlite-vec's, or Python's.
 
-    The library is loaded by its path: importing the package `sqlite_vec` also
-    imports numpy if it is installed, 110 ms. Loading is switched off again
-    afterwards, so that SQL cannot load anything. sqlite-vec has no wheels for musl
-    and 32-bit ARM; there a distance of 384 dimensions costs 30 µs instead of 0.2.
+    The library is loaded by its path, because importing the package `sqlite_vec` also imports numpy
+    if it is installed, which takes 110 ms. Afterwards loading is switched off again, so that SQL
+    cannot load anything. sqlite-vec has no wheels for musl and 32-bit ARM; there a distance of 384
+    dimensions costs 30 µs instead of 0.2 µs.
     """
     # Not importlib.util.find_spec: that is a module more to load.
     spec = next(filter(None, (one.find_spec("sqlite_vec", None) for one in sys.meta_path)), None)

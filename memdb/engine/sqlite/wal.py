@@ -1,21 +1,21 @@
 """
-The guard of the WAL: what a commit checks, and what happens to a WAL that is not the file's.
+The WAL guard: what a commit checks, and how a foreign WAL is treated.
 
-What was last written is in FILE-wal until a checkpoint moves it into FILE. The row 'in_use' of
-`meta` is a mark, 'FLAG SALTS PREVIOUS SIZE SCHEMA'. The first write of a burst sets the flag to
-1, and some milliseconds later the upkeep thread moves the mark into the file itself. A second
-after the last write it moves the whole WAL, clears the flag and cuts the WAL: an idle file is
-whole alone.
+The last writes are in FILE-wal until a checkpoint moves them into FILE. The row 'in_use' of `meta`
+is a mark, 'FLAG SALTS PREVIOUS SIZE SCHEMA'. The first write of a burst sets the flag to 1. Some
+milliseconds later the upkeep thread moves the mark into the file itself. A second after the last
+write it moves the whole WAL, clears the flag and truncates the WAL. So an idle file is complete
+without its WAL.
 
-SALTS are the two random numbers in the header of the WAL that the file needs or needed last.
-PREVIOUS are those before them. SIZE is the length of that WAL. Each WAL names both in its first
-commits, so a WAL belongs to a file if it names the salts of the file. SCHEMA is SQLite's number of
-the schema. Files that `.backup`, `VACUUM INTO` or `.dump` made have another one; they have no WAL
-and need none.
+SALTS are the two random numbers in the header of the WAL that the file needs, or needed last.
+PREVIOUS are the salts before them. SIZE is the length of that WAL. Each WAL names both in its first
+commits, so a WAL belongs to a file if it names the file's salts. SCHEMA is SQLite's schema version.
+Files that `.backup`, `VACUUM INTO` or `.dump` made have another version; they have no WAL and need
+none.
 
-A file is never refused because its WAL is missing or another one's: it is as it was at its last
-checkpoint. The foreign WAL is set aside and never played in, and `check` reports "wal_missing"
-until somebody accepts it (ADR-0058).
+A file is never refused because its WAL is missing or foreign. It then has the content of its last
+checkpoint. A foreign WAL is moved aside and never applied, and `check` reports "wal_missing" until
+somebody accepts it (ADR-0058).
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ MISSING, FOREIGN = "missing", "foreign"
 
 
 class Mark(Record):
-    """A value of the row 'in_use': flag, salts, those before, least size of the WAL, schema."""
+    """Value of the row 'in_use': flag, salts, previous salts, least size of the WAL, schema."""
 
     is_set: bool
     salts: str
@@ -126,7 +126,7 @@ class Mark(Record):
 
     @classmethod
     def read(cls, value: str) -> Self:
-        """Read a value; a file that other programs made may have none."""
+        """Read a value; a file made by other programs may lack it."""
         flag, salts, previous, size, schema = [*value.split(" "), "", "", "", "", ""][:5]
         return cls(
             is_set=flag == "1",
@@ -149,16 +149,16 @@ def read_mark(tx: AnyTx) -> Mark:
 
 class WalGuard:
     """
-    The mark of one open file, and the checks of its commits; the lock of writers guards it.
+    The mark of one open file, and the checks of its commits; guarded by the writers' lock.
 
-    Cost: 4 µs per write transaction; a second commit at the first of a burst.
+    Cost: 4 µs per write transaction; the first of a burst needs a second commit.
 
     Attributes:
-        loss: What to report as lost, at the next write.
+        loss: The loss to report with the next write.
     """
 
     def __init__(self, path: str, key: FileKey | None = None) -> None:
-        """Begin without a mark of the file at *path*, encrypted with *key*."""
+        """Begin without the mark of the file at *path*, encrypted with *key*."""
         self._path, self._wal, self._key = path, f"{path}-wal", key
         self.loss: str | None = None
         self._writer = 0  # the number of the connection that committed last
@@ -176,15 +176,15 @@ class WalGuard:
         self._file: tuple[int, ...] = ()
 
     def note_file(self) -> None:
-        """Note size and time of the file, which only SQLite may change from here on."""
+        """Store size and time of the file, which only SQLite may change from now on."""
         self._file = file_state(self._path)[2:]
 
     def begin(self, writer: Tx) -> bool:
         """
-        Look at the mark in a write transaction that has just begun; store a loss.
+        Check the mark in a write transaction that has just begun; store a loss.
 
         Returns:
-            Whether nobody else wrote since the last write of this connection.
+            Whether no other connection wrote since the last write of this one.
         """
         self._begun, self._is_new, self._new = True, False, None
         self._written = writer.raw.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0]
@@ -210,10 +210,10 @@ class WalGuard:
 
     def prepare_commit(self, tx: Tx, identity: tuple[int, ...]) -> str:
         """
-        Set the mark where the commit needs it; return why nobody could read the commit, or "".
+        Set the mark if the commit needs it; return why nobody could read the commit, or "".
 
-        To be called before COMMIT. A commit that may begin a new WAL then names that of the file.
-        If this process ends before `note_commit`, the next one knows the WAL by it.
+        Call it before COMMIT. A commit that may begin a new WAL then names the WAL of the file. If
+        this process ends before `note_commit`, the next process recognises the WAL by that name.
 
         Cost: two calls of stat, 3 µs.
         """
@@ -237,9 +237,10 @@ class WalGuard:
 
     def is_replaced(self, marks: tuple[Mark, ...]) -> bool:
         """
-        Return whether somebody wrote another file over this one, which keeps its inode.
+        Return whether another file was written over this one, which keeps its inode.
 
-        *marks*: those that SQLite has. Cost: 0.3 ms after each checkpoint, else a call of stat.
+        *marks*: the marks as SQLite reads them. Cost: 0.3 ms after each checkpoint, else one call
+            of stat.
         """
         state = file_state(self._path)[2:]
         if state == self._file:
@@ -255,11 +256,11 @@ class WalGuard:
 
     def note_commit(self, writer: Tx, wal_pages: int) -> bool:
         """
-        Set the mark after the first commit of a burst, not in it: the WAL has its salts since then.
+        Set the mark after the first commit of a burst, which gives the WAL its salts.
 
         Args:
             writer: The connection that committed.
-            wal_pages: How long the WAL is since.
+            wal_pages: Length of the WAL since that commit.
 
         Returns:
             Whether a burst has begun, so that the file itself needs the mark.
@@ -285,7 +286,7 @@ class WalGuard:
         return self._is_new
 
     def _name_wal(self, writer: Tx) -> None:
-        """Write into the mark which WAL it means."""
+        """Write the identity of the WAL into the mark."""
         mark = self._mark
         salts, self._page_bytes, size = read_header(self._path)
         if salts == mark.salts and mark.is_set and mark.schema == self._schema:
@@ -304,14 +305,14 @@ class WalGuard:
         self._mark = mark
 
     def move_mark(self, writer: Tx) -> None:
-        """Move into the file what can be moved without waiting, with the mark."""
+        """Move pages and the mark into the file, as far as that needs no waiting."""
         is_known = file_state(self._path)[2:] == self._file
         writer.all(CHECKPOINT_NOW)
         if is_known:
             self.note_file()
 
     def rest_if_idle(self, writer: Tx) -> bool:
-        """Do as `rest` unless others wrote since the last call; return whether all is done."""
+        """Do as `rest`, unless others wrote since the last call; return whether all is done."""
         version = writer.raw.data_version()
         if version != writer.version and (writer.number, version) != self._looked:
             self._looked = writer.number, version
@@ -320,10 +321,10 @@ class WalGuard:
 
     def rest(self, writer: Tx) -> int | None:
         """
-        Clear the mark, move the WAL into the file and cut it; return the pages moved.
+        Clear the mark, move the WAL into the file and truncate it; return the pages moved.
 
-        To be called with a timeout of 0. None if somebody reads or writes: then the WAL stays,
-        which is as safe as the file.
+        Call it with a timeout of 0. Returns None if another connection reads or writes. Then the
+        WAL stays, which is as safe as the file.
         """
         try:
             (_, in_wal, moved) = writer.all(CHECKPOINT_NOW)[0]
@@ -335,10 +336,10 @@ class WalGuard:
 
     def clear(self, writer: Tx, work: Callable[[Tx], None] | None = None) -> int | None:
         """
-        Do as `rest` without a look at who reads before.
+        Do as `rest`, without looking for readers first.
 
         Args:
-            work: What else the transaction does that clears the mark.
+            work: Other statements of the transaction that clears the mark.
         """
         try:
             busy, moved = cut_wal(writer, work)
@@ -352,13 +353,13 @@ class WalGuard:
 
 def cut_wal(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
     """
-    Clear the mark, after *work* in the same transaction, move the WAL into the file and cut it.
+    Clear the mark after *work* in one transaction, move the WAL into the file and truncate it.
 
-    A writer may set the mark before the WAL is cut and close meanwhile. It then finds the file
-    locked and leaves the mark to this process, which reads it again afterwards.
+    A writer may set the mark before the WAL is truncated, and close meanwhile. It then finds the
+    file locked and leaves the mark to this process, which reads it again afterwards.
 
     Returns:
-        Whether somebody prevents it, and the pages moved.
+        Returns whether another connection prevents it, and the pages moved.
     """
     busy, moved = _clear_and_cut(tx, work)
     try:
@@ -388,7 +389,7 @@ def _clear_and_cut(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bo
 
 
 class Alone(Record):
-    """Content of a file without its WAL, and whether SQLite copied the file with all of its WAL."""
+    """Content of a file without its WAL, and whether SQLite copied the file with its whole WAL."""
 
     mark: Mark
     counter: int
@@ -397,7 +398,7 @@ class Alone(Record):
 
 
 def read_alone(path: str, key: FileKey | None = None) -> Alone | None:
-    """Return what a file says without its WAL; None if it cannot be read. Cost: 0.3 ms."""
+    """Return the content of a file without its WAL; None if it cannot be read. Cost: 0.3 ms."""
     try:
         alone = Tx(
             connect(path, durability="power", timeout_ms=0, writable=False, immutable=True, key=key)
@@ -419,16 +420,16 @@ def read_alone(path: str, key: FileKey | None = None) -> Alone | None:
 
 def find_wal_problem(path: str, key: FileKey | None = None) -> str | None:
     """
-    Return `FOREIGN` if the WAL of the file at *path* is not its own, `MISSING` if it has none.
+    Return `FOREIGN` if the WAL at *path* belongs to another file, `MISSING` if there is none.
 
-    None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a problem
-    of a file that others have open, who may be amid setting or clearing the mark.
+    Returns None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a
+    problem of a file that others have open, because they may be setting or clearing the mark.
     """
     return _lasting(path, lambda: _wal_problem(path, key))
 
 
 def _lasting(path: str, find: Callable[[], T]) -> T:
-    """Return what *find* finds again and again, while others may be amid opening or closing."""
+    """Return what *find* returns, repeated while others may be opening or closing the file."""
     end, tries = time_ns() + int(PATIENCE_S * 1e9), TRIES
     while (found := find()) and (tries > 1 or (time_ns() < end and _is_open(path))):
         tries -= 1
@@ -465,13 +466,13 @@ def _wal_problem(path: str, key: FileKey | None) -> str | None:
 
 
 def _empty_wal_problem(path: str, alone: Alone) -> str | None:
-    """Return `MISSING` unless a process ended in the first commit of a WAL, or needed none."""
+    """Return `MISSING`, unless a process ended in the first commit of a WAL or needed none."""
     is_whole = not alone.mark.is_set or alone.is_copy or _is_later(path, alone.mark)
     return None if is_whole else MISSING
 
 
 def _encrypted_wal_problem(path: str, alone: Alone, key: FileKey) -> str | None:
-    """Do as `_wal_problem` for a WAL whose pages cannot be read as they lie on the disk."""
+    """Do as `_wal_problem` for a WAL whose pages are encrypted on the disk."""
     try:
         has_commits = any(size for _, _, size in read_frames(f"{path}-wal"))
     except OSError:
@@ -483,7 +484,7 @@ def _encrypted_wal_problem(path: str, alone: Alone, key: FileKey) -> str | None:
 
 
 def _read_commits(wal: str) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
-    """Yield number and content of the pages of each commit in a WAL, and the size of the file."""
+    """Yield the pages (number, content) of each commit in a WAL, and the size of the file."""
     frames = []
     for number, page, size in read_frames(wal):
         frames.append((number, page))
@@ -494,11 +495,10 @@ def _read_commits(wal: str) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
 
 def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
     """
-    Yield page number and content of each frame of a WAL; and the pages of the file after a commit.
+    Yield page number and content of each frame of a WAL, and the pages of the file after a commit.
 
-    The latter is 0 if the frame ends no transaction. It ends, as for SQLite, at the
-    first frame whose checksum is wrong: a power cut leaves a commit whose pages never
-    reached the disk.
+    The last value is 0 if the frame does not end a transaction. Like SQLite it stops at the first
+    frame with a wrong checksum: a power cut leaves a commit whose pages never reached the disk.
 
     Raises:
         OSError: there is no WAL, or it cannot be read.
@@ -523,7 +523,7 @@ def read_frames(wal: str) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _order(header: bytes) -> str | None:
-    """Return the byte order of the checksums of a WAL, by its header; None if that is wrong."""
+    """Return the byte order of a WAL's checksums by its header; None for a wrong header."""
     if len(header) < WAL_HEADER_BYTES or int.from_bytes(header[8:12], "big") > MAX_PAGE_BYTES:
         return None
     if int.from_bytes(header[:4], "big") & ~1 != WAL_MAGIC:  # zeros have a sound checksum
@@ -543,7 +543,7 @@ def _checksum(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]
 
 
 def _names_salts(path: str, salts: str, key: FileKey | None) -> bool:
-    """Return whether the WAL of a file has the *salts*, or its first commits name them."""
+    """Return whether the WAL of a file has the *salts*, or names them in its first commits."""
     try:
         if key is not None:
             if read_header(path)[0] == salts:
@@ -558,9 +558,9 @@ def _names_salts(path: str, salts: str, key: FileKey | None) -> bool:
 
 def _read_played(path: str, key: FileKey) -> Mark | None:
     """
-    Return the mark of an encrypted file with its WAL played in, None if the two do not fit.
+    Return the mark of an encrypted file with its WAL applied; None if they do not match.
 
-    Only a connection can read the pages, so they are read in a copy beside the file.
+    Only a connection can decrypt the pages, so they are read in a copy beside the file.
     """
     copy, ends = f"{path}.played-{os.getpid()}", ("", "-wal", "-shm")
     tx = None
@@ -583,7 +583,7 @@ def _read_played(path: str, key: FileKey) -> Mark | None:
 
 
 def _is_later(path: str, mark: Mark) -> bool:
-    """Return whether the WAL of a file is that of its mark, or its successor, and not cut."""
+    """Return whether the WAL of a file matches its mark, or follows it, and is not cut."""
     try:
         salts, _, size = read_header(path)
         restarts = int(salts[:8], 16) - int(mark.salts[:8], 16)
@@ -594,10 +594,10 @@ def _is_later(path: str, mark: Mark) -> bool:
 
 def read_header(path: str) -> tuple[str, int, int]:
     """
-    Return the salts of the WAL of a file in hexadecimal, the size of its pages, and its own.
+    Return the WAL's salts in hexadecimal, the size of its pages, and its own size.
 
     Raises:
-        OSError: it has none, or an empty one.
+        OSError: there is no WAL, or it is empty.
     """
     # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
     with open(f"{path}-wal", "rb") as file:
@@ -611,9 +611,9 @@ def settle(
     path: str, timeout_ms: int, *, is_read_only: bool, key: FileKey | None = None
 ) -> str | None:
     """
-    Set a WAL aside that is not that of the file at *path*; return what to report, or None.
+    Move a foreign WAL of the file at *path* aside; return the loss to report, or None.
 
-    To be called before SQLite opens the file.
+    Call it before SQLite opens the file.
 
     Raises:
         Busy: another program has the file open with that WAL.
@@ -647,7 +647,7 @@ def settle(
 
 def open_locked(path: str) -> apsw.VFSFile:
     """
-    Return a file that no connection has open, locked until it is closed.
+    Return a file handle that no connection shares, locked until it is closed.
 
     Raises:
         apsw.BusyError: a connection has it open.
@@ -679,13 +679,13 @@ def _lock_alone(path: str, timeout_ms: int) -> apsw.VFSFile:
 
 def refuse_other_names(path: str) -> None:
     """
-    Refuse to write to a file that has another name: each of them has a WAL of its own.
+    Refuse to write to a file with a second name, because each name has a separate WAL.
 
-    Cost: 20 µs; 2 s for one that is refused so.
+    Cost: 20 µs; 2 s if the file is refused.
 
     Raises:
-        FileError: it is a hard link, or is open in a program that has its WAL elsewhere. A
-            container has, if the file alone was mounted into it.
+        FileError: it is a hard link, or is open in a program that has its WAL in another place. A
+            container has, if only the file was mounted into it.
     """
     if os.stat(path).st_nlink > 1 and os.path.isfile(path):
         raise FileError(
@@ -719,13 +719,13 @@ def _is_open(path: str) -> bool:
 
 
 def is_cleared(path: str, key: FileKey | None) -> bool:
-    """Return whether the file itself says that all of its WAL was moved into it."""
+    """Return whether the mark in the file says that its whole WAL was moved into it."""
     alone = read_alone(path, key)
     return alone is not None and not alone.mark.is_set
 
 
 def missing_wal_bytes(tx: Tx, path: str) -> int:
-    """Return how long the WAL has to be for what SQLite has in it, 0 if it is. Cost: 20 µs."""
+    """Return the length that the WAL must have for its commits, 0 if it has it. Cost: 20 µs."""
     try:
         (_, frames, _) = tx.all(COUNT_FRAMES)[0]
         if frames <= 0:
@@ -739,7 +739,7 @@ def missing_wal_bytes(tx: Tx, path: str) -> int:
 
 
 def lost_wal(path: str) -> FileError:
-    """Return the error for a write into a WAL that other processes do not see."""
+    """Return the error for a write into a WAL that other processes cannot see."""
     return FileError(
         f"{path} or its -wal was removed, cut or replaced while it was open, so this write was "
         "refused. Either somebody did so, or another SQLite library in this process (sqlite3, "
@@ -751,17 +751,17 @@ def lost_wal(path: str) -> FileError:
 
 
 def has_bytes(path: str) -> bool:
-    """Return whether there is a file at *path* that is not empty."""
+    """Return whether there is a non-empty file at *path*."""
     return any(file_state(path)[2:3])
 
 
 def let_close(connection: apsw.Connection) -> None:
-    """Allow SQLite to move the WAL into the file and remove it, if *connection* is the last."""
+    """Allow SQLite to move the WAL into the file and remove it, if *connection* is the last one."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
 
 def file_state(path: str) -> tuple[int, ...]:
-    """Return device, inode, size and time of the last write of a file; () if there is none."""
+    """Return device, inode, size and time of the last write of a file; () if it is absent."""
     try:
         found = os.stat(path)
     except OSError:
@@ -770,7 +770,7 @@ def file_state(path: str) -> tuple[int, ...]:
 
 
 def untouched_state(path: str) -> tuple[int, ...] | None:
-    """Return the state of a file that nobody is writing to, None if somebody may be."""
+    """Return the state of a file that nobody is writing; None if somebody may be."""
     state = file_state(path)
     if not state or any(map(os.path.lexists, (f"{path}-wal", f"{path}-journal"))):
         return None
@@ -778,5 +778,5 @@ def untouched_state(path: str) -> tuple[int, ...] | None:
 
 
 def is_wal_mode(path: str) -> bool:
-    """Return whether a file is in WAL mode, so that opening it makes files beside it."""
+    """Return whether a file is in WAL mode, so that opening it creates files beside it."""
     return read_start(path)[WAL_MODE_AT:][:2] == WAL_MODE

@@ -1,11 +1,11 @@
 """
-When what was committed is on the disk: syncs of the WAL, outside of the lock of writers.
+Syncs of the WAL, which make commits durable, outside of the writers' lock.
 
 SQLite's own sync (synchronous=FULL) is a part of COMMIT, so every other writer waits for it.
-Here COMMIT only writes (NORMAL), the lock is given back, and then the writer waits for the disk:
-`SharedSync`, for durability "power". Those who wait at the same time share one sync, and
-another process commits meanwhile. A sync of the WAL covers every commit before it. So no commit is
-ever on the disk without its predecessors (ADR-0038).
+Here COMMIT only writes (NORMAL), the lock is released, and then the writer waits for the disk:
+`SharedSync`, for durability "power". Writers that wait at the same time share one sync, and another
+process can commit meanwhile. A sync of the WAL covers every commit before it. So a commit is never
+on the disk without the earlier ones (ADR-0038).
 
 With durability "process" nobody waits: the upkeep thread calls `sync_wal` a second after a commit.
 """
@@ -31,7 +31,7 @@ F_FULLFSYNC = 51
 
 
 def sync_handle(handle: int, _path: str) -> None:
-    """Wait until all that was written to a file is on the disk; *handle* is open for writing."""
+    """Wait until everything written to a file is on the disk; *handle* is open for writing."""
     if sys.platform == "darwin":
         from fcntl import fcntl  # noqa: PLC0415 (of Unix)
 
@@ -51,7 +51,7 @@ class SharedSync:
     WAL was moved into the file.
 
     Attributes:
-        committed: Commits so far; the owner of the lock of writers counts them.
+        committed: Number of commits so far; the owner of the writers' lock counts them.
         count: Syncs so far.
     """
 
@@ -77,7 +77,7 @@ class SharedSync:
 
         Args:
             move: Moves the WAL into the file, or returns False.
-            is_moved: Returns whether the file at *path* says that this was done.
+            is_moved: Returns whether the file at *path* says that its WAL was moved.
         """
         self._path, self._wal = path, f"{path}-wal"
         self._move, self._is_moved = move, is_moved
@@ -91,10 +91,10 @@ class SharedSync:
 
     def wait(self, number: int, wal: tuple[int, ...] | None) -> None:
         """
-        Return when the commit *number*, into the file *wal* (device, inode), is on the disk.
+        Return when commit *number* of the file *wal* (device, inode) is on the disk.
 
         Raises:
-            IOFailed: it was committed, and may be gone after a power cut.
+            IOFailed: it was committed, and may be lost at a power cut.
         """
         with self._change:
             if self._synced >= number:
@@ -135,14 +135,14 @@ class SharedSync:
             os.close(handle[0])
 
     def stop(self) -> None:
-        """Keep the WAL open no longer; a writer that waits is served all the same."""
+        """Close the WAL; a waiting writer is still served."""
         with self._change:
             self._is_stopped = True
             self._close()
 
 
 def sync_wal(wal: str) -> bool:
-    """Sync what was committed into a WAL; return whether it is on the disk."""
+    """Sync the commits in a WAL; return whether they are on the disk."""
     try:
         # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
         handle = os.open(wal, os.O_RDWR)

@@ -1,14 +1,14 @@
 """
 Full-text search with FTS5: which rows contain a term. Owns the `*_fts` tables.
 
-No other module knows FTS5: callers pass terms (`memdb.text.terms.Term`), and only this module
-writes and quotes queries.
+Only this module uses FTS5: callers pass terms (`memdb.text.terms.Term`), and this module writes and
+quotes the queries.
 
-The words of the newest messages are not in the index yet: `memdb.engine.sqlite.tail`.
-The author of an archived message stays in `messages_fts`; its words are in `archived_fts`, which is
+The words of the newest messages are not in the index yet, but in `memdb.engine.sqlite.tail`. The
+author of an archived message stays in `messages_fts`; its words are in `archived_fts`, which is
 read only for ranges that contain a segment (ADR-0009).
 
-An index row is written in the transaction of its base row, without triggers: those are two to four
+An index row is written in the transaction of its base row, without triggers, which are two to four
 times slower in bulk. A query reads one term at a time inside a range of ids. FTS5's own rank reads
 each term's whole list, over all scopes, so the texts of one scope would change the ranking of
 another (ADR-0004).
@@ -60,7 +60,7 @@ KINDS = {
 
 
 def of_each(tag: str, sql: str, names: Iterable[str] = INDEXES) -> dict[str, str]:
-    """Return a statement for each index, by its name, which *sql* has as {name}."""
+    """Return a statement for each index by name; *sql* contains {name}."""
     return {name: f"/* {tag}_{name} */\n{sql.format(name=name)}" for name in names}
 
 
@@ -188,12 +188,13 @@ SELECT 1 FROM archive_segments WHERE session_id BETWEEN :low & ~:seq_mask AND :h
 
 class LongLists:
     """
-    Long posting lists of messages, kept between searches of a connection.
+    Long posting lists of messages, cached between searches of a connection.
 
-    A list holds as long as the index does. FTS5 writes its averages or its structure with every
-    change of an index. After a rebuild both could be the same again, so `changes` counts the
-    edits. Messages of the tail are in no list, so an append leaves all of them as they are
-    (ADR-0055). Whether a range has archived messages is kept with them: archiving counts too.
+    A list is valid as long as the index does not change. FTS5 writes its averages or its structure
+    with every change of an index. After a rebuild both may be the same as before, so `changes`
+    counts the edits. Messages in the tail are in no list, so an append leaves all lists unchanged
+    (ADR-0055). The cache also stores whether a range has archived messages, because archiving is
+    counted too.
     """
 
     __slots__ = ("_archived", "_is_writing", "_lists", "_read", "_size", "_state", "_tx")
@@ -202,11 +203,12 @@ class LongLists:
         self, tx: Tx, read: Callable[..., Postings], is_writing: Callable[[], bool]
     ) -> None:
         """
-        Read the index in *tx*; nothing is read yet.
+        Store the arguments; nothing is read yet.
 
         Args:
-            read: Returns what the index holds of some terms.
-            is_writing: Inside a write nothing is kept: FTS5 has not written its records yet.
+            read: Returns the postings of some terms in the index.
+            is_writing: Inside a write nothing is cached, because FTS5 has not written its records
+                yet.
         """
         self._tx = tx
         self._read = read
@@ -217,7 +219,7 @@ class LongLists:
         self._state: Row | None = None
 
     def read(self, terms: Sequence[Term], low: int, high: int, newest: int | None) -> Postings:
-        """Return what the index holds of `memdb.engine.base.Words.postings`."""
+        """Return the index's part of `memdb.engine.base.Words.postings`."""
         state = None if self._is_writing() else self._tx.one(SELECT_STATE)
         if state is None or state != self._state or self._size > MAX_KEPT:
             self._lists.clear()
@@ -236,7 +238,7 @@ class LongLists:
         return {term: found[term] for term in terms if term in found}
 
     def has_archived(self, low: int, high: int) -> bool:
-        """Return whether there are archived messages near a range; asked after `read`."""
+        """Return whether there are archived messages near a range; called after `read`."""
         found = self._archived.get((low, high))
         if found is None or self._state is None:
             row = self._tx.one(SELECT_ANY_SEGMENT, {"low": low, "high": high, **MASKS})
@@ -259,7 +261,7 @@ class SqliteWords:
         Read and write the indexes in *tx*.
 
         Args:
-            now: Returns what every commit changes.
+            now: Returns a number that every commit changes.
             is_writing: Whether *tx* is inside a write.
         """
         self._tx = tx
@@ -280,7 +282,7 @@ class SqliteWords:
         """
         Remove rows from the index; call it before they change or are deleted.
 
-        If most messages go, the index is rebuilt before it is read, or at the commit.
+        If most messages are removed, the index is rebuilt before it is read, or at the commit.
         """
         span = {"low": low, "high": low if high is None else high}
         if kind != "message":
@@ -311,7 +313,7 @@ class SqliteWords:
             self._tx.many(DELETE_ROWS[kind], spans)
 
     def finish(self) -> None:
-        """Rebuild the index of messages if most of them went, or changed."""
+        """Rebuild the index of messages if most of them were removed or changed."""
         if self.is_stale:
             self.rebuild_one("messages")
 
@@ -335,7 +337,7 @@ class SqliteWords:
         self._tx.run(MERGE["messages"], {"pages": pages})
 
     def count_messages(self) -> int:
-        """Return how many messages the index holds, as FTS5 counts them. Cost: 10 µs."""
+        """Return the number of messages in the index, as FTS5 counts them. Cost: 10 µs."""
         row = self._tx.one(SELECT_AVERAGES)
         return 0 if row is None else _first_number(row[0] or b"\0")
 
@@ -363,8 +365,8 @@ class SqliteWords:
                 messages and entries.
 
         Returns:
-            Ids in any order. A list shorter than *newest* is complete: its
-            length is the term's document frequency in the range.
+            Ids in any order. A list shorter than *newest* is complete, so its length is the term's
+            document frequency in the range.
 
         Cost: 20 µs per term and 0.2 µs per id in the range.
         """
@@ -381,12 +383,12 @@ class SqliteWords:
     def _read(
         self, name: str, terms: Sequence[Term], low: int, high: int, newest: int | None
     ) -> Postings:
-        """Return what one index holds of `postings`."""
+        """Return the part of `postings` in one index."""
         sql = (SELECT_ALL if newest is None else SELECT_NEWEST)[name]
         return lists_of(self._tx.all, sql, terms, low, high, newest)
 
     def _add_tail(self, found: Postings, low: int, high: int, newest: int | None) -> None:
-        """Add to *found* what the tail holds of its terms."""
+        """Add the tail's matches of its terms to *found*."""
         by_query = {query_of(term): term for term in found}
         for query, ids in self.tail.postings(by_query, low, high).items():
             _merge(found, by_query[query], ids, newest)
@@ -395,7 +397,7 @@ class SqliteWords:
         """Do nothing: a file answers at once."""
 
     def rebuild(self) -> None:
-        """Rebuild every index from the rows, that of archived messages from the segments."""
+        """Rebuild every index from the rows; that of archived messages from the segments."""
         for name in (*REBUILD, "archived"):
             self.rebuild_one(name)
 
@@ -410,7 +412,7 @@ class SqliteWords:
         return None
 
     def find_archived_differences(self) -> list[str]:
-        """Report if the index contains more or fewer messages than are archived; [] if not."""
+        """Report if the index contains more or fewer messages than are archived; else return []."""
         row = self._tx.one(SELECT_ARCHIVED_COUNTS)
         archived, averages = (0, b"") if row is None else row
         held = _first_number(averages or b"\0")
@@ -428,7 +430,7 @@ class SqliteWords:
 
 
 def _first_number(record: bytes) -> int:
-    """Return the number that a record of FTS5 begins with; a byte with its high bit continues."""
+    """Return the number that begins a record of FTS5; a byte with the high bit continues."""
     value = 0
     for byte in record[:8]:
         value = value << 7 | byte & VARINT_BITS
@@ -445,7 +447,7 @@ def archived_texts(tx: Tx) -> Iterator[list[tuple[int, str]]]:
 
 
 def _merge(found: Postings, term: Term, ids: Collection[int], newest: int | None) -> None:
-    """Add ids of a second index; an archived message is in two, by its author and its text."""
+    """Add ids of a second index; an archived message is in two, by author and by text."""
     if ids:
         both = sorted({*found[term], *ids})
         found[term] = both if newest is None else both[-newest:]

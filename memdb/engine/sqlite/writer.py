@@ -1,18 +1,17 @@
 """
-The connection that writes: it counts, by kind of thing, the transactions that changed one.
+The connection that writes, which counts transactions by the kind of changed rows.
 
-Any process that watches the file finds in these counts what was changed, however it
-was: they stand in the table `changes`. `memdb.engine.kinds` says what is counted; who counts is
-`Writer.run`.
+Any process that watches the file sees in these counts (table `changes`) what was changed, by
+whatever statement. `memdb.engine.kinds` defines what is counted; `Writer.run` counts it.
 
-Turns of the processes that write: who had one lets those that wait go first.
-SQLite gives the lock to the process that asks in the right moment. Where several processes write
-without a pause, each would lose it after a commit or two. Each change costs as much as five
-commits, because the pages in memory and the caches of the processor are void. So a process that
-wrote without a pause and finds the lock taken waits while the others write. It waits at most eight
-times as long as its own turn was, and at most 15 ms. Who writes now and then never does. Nothing is
-shared between processes but the lock of SQLite, so none can keep it from another, however it ends
-(ADR-0043).
+Turns of the processes that write: a process that had its turn lets waiting ones go first.
+SQLite gives the lock to the process that asks at the right moment. Where several processes write
+without a pause, each would lose the lock after a commit or two. Each change of the writing process
+costs as much as five commits, because the cached pages and the processor's caches become useless.
+So a process that wrote without a pause and finds the lock taken waits while the others write. It
+waits at most eight times as long as its own turn was, and at most 15 ms. A process that writes only
+now and then never waits. The processes share nothing but SQLite's lock, so no process can keep it
+from another, however it ends (ADR-0043).
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _uncounted: set[str] = set()  # statements, which are constants
 
 
 class Turns(BusyHandler):
-    """The handler of a connection that writes, which lets those of other processes go first."""
+    """The busy handler of a writing connection, which lets other processes go first."""
 
     __slots__ = ("_began", "_ended", "_tries_once")
 
@@ -85,12 +84,12 @@ class Turns(BusyHandler):
 
     def begin(self, begin: Callable[[], None], version: Callable[[], int]) -> None:
         """
-        Take the lock of writers by *begin*; *version* changes when another connection commits.
+        Take the writers' lock by *begin*; *version* changes when another connection commits.
 
-        Cost: 0.5 µs if nobody has the lock.
+        Cost: 0.5 µs if the lock is free.
 
         Raises:
-            Busy: others had it for longer than the timeout.
+            Busy: other writers had it for longer than the timeout.
         """
         is_in_turn = monotonic() - self._ended < IDLE_S
         self._tries_once = is_in_turn and self.timeout_ms >= LEAST_MS
@@ -112,7 +111,7 @@ class Turns(BusyHandler):
         self._ended = monotonic()
 
     def _let_others(self, version: Callable[[], int]) -> None:
-        """Wait while others write, for as long as they may go first."""
+        """Wait while others write, as long as they may go first."""
         now = monotonic()
         end = now + min(MOST_S, (now - self._began) * TIMES)
         seen = -1
@@ -129,13 +128,13 @@ class Turns(BusyHandler):
 
 class Writer(Tx):
     """
-    The connection that writes. Cost: 0.1 µs a statement, 6 µs a kind that changed.
+    The connection that writes. Cost: 0.1 µs per statement, and 6 µs per kind that changed.
 
     A newer memdb may have migrated the file since it was opened. So `begin` compares the format
     whenever another connection has committed, before anything is written.
 
     Attributes:
-        turns: Its handler of a taken lock.
+        turns: Its handler for a lock that is taken.
     """
 
     __slots__ = ("_changed", "turns")
@@ -215,7 +214,7 @@ def refuse_newer(tx: AnyTx, path: str) -> None:
 
 def read_changes(tx: AnyTx, path: str) -> dict[str, int]:
     """
-    Return how many transactions changed each kind of thing in the file at *path*.
+    Return how many transactions changed each kind of row in the file at *path*.
 
     Raises:
         SchemaTooNew: a newer memdb migrated the file since it was opened.

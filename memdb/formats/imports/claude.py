@@ -167,7 +167,9 @@ def _element(place: str, value: Any, shared: set[str]) -> Iterator[Item]:
 def _conversation(place: str, conversation: dict[str, Any]) -> Iterator[Item]:
     messages = conversation.get("chat_messages")
     if not isinstance(messages, list):
-        raise InvalidInput("no Claude conversation, it has no chat_messages: export it again")
+        raise InvalidInput(
+            "this is no Claude conversation, because it has no chat_messages: export it again"
+        )
     name = conversation.get("uuid")
     if not isinstance(name, str):
         raise InvalidInput("the conversation has no uuid: export it again")

@@ -1,5 +1,5 @@
 """
-The steps of a server's tables from each format to the next; README.md says how to write one.
+The migration steps of a server's tables, each to the next format; README.md says how to write one.
 """
 
 from __future__ import annotations
