@@ -281,7 +281,11 @@ def _text_rows(tx: Tx, low: int, high: int) -> Iterator[TextRow]:
 
 
 def _pages(tx: Tx, sql: str, keys: tuple[str, ...], low: int, high: int) -> Iterator[list[Row]]:
-    """Yield the rows whose first column is in the range; *keys* name the first columns."""
+    """
+    Yield the rows whose first column is in the range.
+
+    *keys* are the names of the first columns.
+    """
     after = dict.fromkeys(keys, 0) | {keys[0]: low - 1}
     if len(keys) > 1:
         after[keys[1]] = MAX_INT

@@ -1,1 +1,1 @@
-"""Clients that use memdb: one package each, on the public API."""
+"""Clients that use memdb: one package for each framework, on the public API."""

@@ -1,7 +1,7 @@
 """
 The plugin of llm: `-T 'Memdb(file="agent.db")'` and `-f 'memdb:agent.db?when do we fly'`.
 
-Each search and each fact is a `memdb` command in a process of its own. memdb is never loaded into
+Each search and each fact runs a `memdb` command in a separate process. memdb is never loaded into
 llm, which opens its log and its embeddings with another SQLite library. Two libraries that open one
 file in a process lose each other's locks (ADR-0002).
 """
@@ -30,7 +30,7 @@ class Memdb(llm.Toolbox):
 
     def __init__(self, file: str, user: str | None = None, app: str | None = None) -> None:
         """
-        Use the file at *file*, made by the first fact that is noted.
+        Use the file at *file*; the first fact that is noted creates it.
 
         Args:
             user: The user whose memory it is. None means MEMDB_USER, or the only user of the file.
@@ -78,7 +78,7 @@ def load_fragment(argument: str) -> llm.Fragment:
     """
     Recall from a memdb file: write memdb:FILE?QUESTION.
 
-    The question is what follows the first "?". MEMDB_USER and MEMDB_APP say whose memory it is.
+    The question is the text after the first "?". MEMDB_USER and MEMDB_APP say whose memory it is.
     """
     path, _, query = argument.partition("?")
     if not path or not query.strip():
@@ -98,7 +98,7 @@ def _recall(path: str, query: str, options: list[str]) -> dict[str, Any]:
 
 
 def _shown(hit: dict[str, Any]) -> dict[str, Any]:
-    """Return what a model needs of a hit: where it comes from, and its text."""
+    """Return the parts of a hit that a model needs: its source and its text."""
     source = hit["source"]
     shown = {"kind": hit["kind"]}
     for name in ("session", "seq", "author", "category", "artifact", "key"):
@@ -109,10 +109,10 @@ def _shown(hit: dict[str, Any]) -> dict[str, Any]:
 
 def run_memdb(command: str, options: list[str], path: str, *arguments: str) -> Any:
     """
-    Return what a command of memdb prints as JSON, run in a process of its own.
+    Return the JSON output of a memdb command, run in a separate process.
 
     Raises:
-        ValueError: it failed; the error has its sentence.
+        ValueError: the command failed; the error has its sentence.
     """
     if any("\0" in one for one in (*options, path, *arguments)):
         raise ValueError("a question or fact cannot contain a NUL character")

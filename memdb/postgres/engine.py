@@ -345,7 +345,11 @@ class PostgresEngine(Opened):
         self.pool.run_apart(sql)
 
     def close(self) -> None:
-        """Close every connection; calling it again does nothing. Undoes what this thread writes."""
+        """
+        Close every connection.
+
+        Calling it again does nothing. It rolls back what this thread writes.
+        """
         writer = self.find_writer()
         if writer is not None and writer.tx is not None:
             writer.tx.lose(driver.closed(self.path))

@@ -308,7 +308,7 @@ class PostgresMaintenance:
         progress: Progress | None = None,  # noqa: ARG002 (a server tells none)
     ) -> int:
         """
-        Free the room of deleted rows and update the planner's statistics; return the bytes.
+        Mark the room of deleted rows as free, and update statistics; return the bytes.
 
         Others can read and write at the same time.
 

@@ -134,7 +134,11 @@ class Wire:
         return bool(self._poll_in.poll(timeout_s * 1000))
 
     def sync(self) -> None:
-        """Wait for all answers; psycopg.Error if a statement failed. Then others may be sent."""
+        """
+        Wait for all answers.
+
+        Psycopg.Error if a statement failed. Then other statements may be sent.
+        """
         self.is_whole = False
         self._pg.pipeline_sync()
         self._outstanding.append(None)
@@ -222,7 +226,7 @@ class Wire:
         return pg.get_result()
 
     def _flush(self) -> None:
-        """Start the sent statements, without waiting for their answers."""
+        """Let the server run the sent statements, without waiting for their answers."""
         self._unsent = 0
         pg = self._pg
         while pg.flush():

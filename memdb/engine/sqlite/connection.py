@@ -342,7 +342,11 @@ def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) ->
 
 
 def harden(connection: apsw.Connection) -> None:
-    """Switch off what a hostile schema could run, and set SQLite's limits. Cost: 10 µs."""
+    """
+    Switch off everything that a hostile schema could run, and set SQLite's limits.
+
+    Cost: 10 µs.
+    """
     # No function with side effects inside of a schema.
     connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     # SQL can edit neither the schema text nor FTS5's own tables.

@@ -470,7 +470,11 @@ class SqliteEngine(Opened):
                 return
 
     def checkpoint(self) -> int:
-        """Move the WAL into the file, which then is whole until the next write; the pages."""
+        """
+        Move the WAL into the file, which is then complete until the next write.
+
+        Return the pages.
+        """
         self.pool.guard()
         self.refuse_read_only()
         self.refuse_inside("checkpoint")

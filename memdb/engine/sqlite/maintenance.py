@@ -419,7 +419,11 @@ class SqliteMaintenance:
         self._pool.refuse_another()
 
     def measure(self, tx: AnyTx) -> Storage:
-        """Return what the file takes on the disk. Cost: reads every page once, 0.1 s per 100 MB."""
+        """
+        Return how much disk space the file takes.
+
+        Cost: it reads every page once, 0.1 s per 100 MB.
+        """
         return Storage(
             format=tx.read_number(SELECT_FORMAT),
             size_bytes=_file_bytes(self._db.path),

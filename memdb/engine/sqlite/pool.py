@@ -458,7 +458,11 @@ class ConnectionPool:
             )
 
     def settle(self) -> None:
-        """Set a WAL aside that is not the file's, and note what is lost; see `wal.settle`."""
+        """
+        Move aside a WAL that does not belong to the file, and note what is lost.
+
+        See `wal.settle`.
+        """
         timeout_ms = self.options["timeout_ms"]
         loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)
         if loss is not None:

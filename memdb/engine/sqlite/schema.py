@@ -176,7 +176,11 @@ def _refuse_other_schema(tx: Tx, path: str) -> None:
 
 
 def _fingerprint(tx: Tx) -> str | None:
-    """Return what the file says about its schema, None for nothing; Corrupt if a row is damaged."""
+    """
+    Return the fingerprint that the file stores, None if it has none.
+
+    Corrupt if a row is damaged.
+    """
     if tx.one(SELECT_META) is None:
         return None
     row = tx.one(SELECT_FINGERPRINT)

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.writer import Writer
 
     class WritableFile(SqliteFile, Protocol):
-        """An open file, as a write transaction sees it; what is None comes with the first one."""
+        """
+        An open file, as a write transaction sees it.
+
+        The parts that are None are made by the first one.
+        """
 
         upkeep: Upkeep | None
         sync: SharedSync | None

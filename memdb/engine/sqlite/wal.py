@@ -422,8 +422,8 @@ def find_wal_problem(path: str, key: FileKey | None = None) -> str | None:
     """
     Return `FOREIGN` if the WAL at *path* belongs to another file, `MISSING` if there is none.
 
-    Returns None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a
-    problem of a file that others have open, because they may be setting or clearing the mark.
+    Returns Returns None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s
+    for a problem of a file that others have open, because they may be setting or clearing the mark.
     """
     return _lasting(path, lambda: _wal_problem(path, key))
 

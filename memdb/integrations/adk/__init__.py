@@ -38,7 +38,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import google-adk with the first service that is asked for."""
+    """Import google-adk with the first service that is used."""
     from memdb.adapters.adapter import import_class
 
     return import_class(__name__, _PLACES, name, "google.adk.sessions", "adk")

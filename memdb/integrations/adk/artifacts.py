@@ -63,8 +63,8 @@ class MemdbArtifactService(Service, BaseArtifactService):
         Save a text, bytes, or a reference as the next version; return its number.
 
         Raises:
-            InputValidationError: an id or name would leave its place, the part
-                is of another kind, or a reference leads to another scope.
+            InputValidationError: an id or name would leave its folder, the part is of another kind,
+                or a reference leads to another scope.
         """
         files = self._files(app_name, user_id, session_id, filename)
         part = ensure_part(artifact)
@@ -94,7 +94,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
         version: int | None = None,
     ) -> types.Part | None:
         """
-        Return a version, the newest for None; None if there is none, or if it was rewound.
+        Return a version, or the newest; None if it is absent or was rewound.
 
         Raises:
             InputValidationError: references lead too far, in a circle, or to another scope;
@@ -122,7 +122,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
     async def list_artifact_keys(
         self, *, app_name: str, user_id: str, session_id: str | None = None
     ) -> list[str]:
-        """Return the names of a session and its user, sorted; without a session the user's."""
+        """Return the names of a session and its user, sorted; without a session only the user's."""
         files = self._files(app_name, user_id, session_id)
 
         def read() -> list[str]:
@@ -138,7 +138,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
     async def delete_artifact(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> None:
-        """Remove every version; absent is fine."""
+        """Remove every version; do nothing if there is none."""
         files = self._files(app_name, user_id, session_id, filename)
         if can_name(app_name, user_id, session_id or SHARED, filename):
             await self._run(lambda: files().delete(filename))
@@ -153,7 +153,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
     async def list_artifact_versions(
         self, *, app_name: str, user_id: str, filename: str, session_id: str | None = None
     ) -> list[ArtifactVersion]:
-        """Return what is known of each version, oldest first; [] if there is none."""
+        """Return the metadata of each version, oldest first; [] if there is none."""
         found = await self._versions(app_name, user_id, session_id, filename)
         return [_described(app_name, user_id, one) for one in reversed(found)]
 
@@ -166,7 +166,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
         session_id: str | None = None,
         version: int | None = None,
     ) -> ArtifactVersion | None:
-        """Return what is known of a version, the newest for None; None if there is none."""
+        """Return the metadata of a version, or of the newest; None if there is none."""
         _check_version(version)
         found = await self._versions(app_name, user_id, session_id, filename)
         for one in found:
@@ -188,7 +188,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
         self, app_name: str, user_id: str, session_id: str | None, filename: str | None = None
     ) -> Any:
         """
-        Return how to get at the artifacts of a place, once all names are checked.
+        Return the artifacts of a place, after checking all names.
 
         Raises:
             InputValidationError: a name is empty, or would leave its place in a
@@ -209,7 +209,7 @@ class MemdbArtifactService(Service, BaseArtifactService):
 
 
 def _check_name(filename: str) -> None:
-    """Refuse what would leave its folder if it were a path, here or on Windows."""
+    """Refuse a name that would leave its folder if it were a path, here or on Windows."""
     if not isinstance(filename, str):
         raise InputValidationError(f"filename is {type(filename).__name__}: give a str")
     name = filename.removeprefix(SHARED)
@@ -246,10 +246,10 @@ def _check_reference(part: types.Part, app_name: str, user_id: str, session_id: 
 
 def _taken_apart(part: types.Part) -> tuple[bytes, str | None, dict[str, Any]]:
     """
-    Return the bytes of a part, their type, and what else there is to keep.
+    Return the bytes of a part, their type, and other fields to store.
 
     Raises:
-        InputValidationError: it is not text, no bytes and no reference.
+        InputValidationError: the part is not text, bytes or a reference.
     """
     rest = part.model_dump(
         mode="json", exclude={"text": True, "inline_data": {"data"}}, exclude_none=True
@@ -267,7 +267,7 @@ def _taken_apart(part: types.Part) -> tuple[bytes, str | None, dict[str, Any]]:
 
 
 def _load(files: Artifacts, filename: str, version: int | None) -> types.Part | None:
-    """Return a version as the part it was saved as; another client's one as bytes."""
+    """Return a version as the part that was saved; another client's version as bytes."""
     if version is not None and not 0 <= version < MAX_VERSION:
         return None
     try:

@@ -1,8 +1,8 @@
 """
 Events of ADK as messages of memdb, and back.
 
-An event is kept whole, as JSON text in a part of its own. Beside it are the fields
-that every client of the file reads: role, author, words, calls and results.
+An event is stored whole, as JSON text in a part of its own. Beside it are the fields that every
+client of the file reads: role, author, words, calls and results.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ def to_message(event: Event, custom: dict[str, Any] | None = None) -> NewMessage
 
 
 def to_events(messages: Iterable[Message]) -> list[Event]:
-    """Return the events of *messages*, oldest first."""
+    """Return the events in *messages*, oldest first."""
     names: dict[str, str] = {}
     return [to_event(message, names) for message in messages]
 
 
 def to_event(message: Message, names: dict[str, str] | None = None) -> Event:
     """
-    Return the event of *message*; another client's message keeps its parts.
+    Return the event in *message*; a message of another client keeps its parts.
 
     Args:
-        names: Names of the functions that earlier messages called, by the call's id;
-            gets those called here. None means no earlier ones.
+        names: Names of the functions that earlier messages called, by the id of the call; the
+            function adds those called here. None means that there are no earlier ones.
     """
     whole = original_of(message.parts, ADK)
     if isinstance(whole, str):
@@ -86,12 +86,12 @@ def to_event(message: Message, names: dict[str, str] | None = None) -> Event:
 
 def to_json(model: BaseModel, what: str, **options: Any) -> str:
     """
-    Return the JSON text of a model of ADK without what is None in it.
+    Return the JSON text of a model of ADK without fields that are None.
 
     U+FFFD replaces characters that no file can store, but not in the names of an event.
 
     Raises:
-        InputValidationError: it has none; the error names *what*, field and fix.
+        InputValidationError: it has no JSON form; the error names *what*, the field and the fix.
     """
     try:
         return model.model_dump_json(exclude_none=True, **options)
@@ -108,7 +108,7 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
 
 
 def reason(value: Any, error: Exception, place: str = "") -> str:
-    """Return what at *place* keeps *value* from being JSON text, and what to do."""
+    """Return why *value* at *place* cannot become JSON text, and what to do."""
     found = _surrogate(value, place)
     if found is None:
         return f"it has no JSON form ({error}): use plain values"
@@ -116,7 +116,7 @@ def reason(value: Any, error: Exception, place: str = "") -> str:
 
 
 def _surrogate(value: Any, place: str) -> str | None:
-    """Return where in *value* a lone surrogate stands, such as `content.parts[0].text`."""
+    """Return the place of a lone surrogate in *value*, such as `content.parts[0].text`."""
     if isinstance(value, str):
         return place if any("\ud800" <= one <= "\udfff" for one in value) else None
     if isinstance(value, dict):
@@ -131,7 +131,7 @@ def _surrogate(value: Any, place: str) -> str | None:
 
 
 def to_ms(timestamp: float, field: str = "timestamp") -> int:
-    """Return *timestamp*, in seconds, in milliseconds; of two the earlier is never the later."""
+    """Return *timestamp*, in seconds, as milliseconds; the order of two timestamps stays."""
     try:
         ms = int(timestamp * 1000)
     except (ValueError, OverflowError):
@@ -145,7 +145,7 @@ def to_ms(timestamp: float, field: str = "timestamp") -> int:
 
 def said(content: types.Content | None) -> str:
     """
-    Return the words of *content* that are searched: its texts without thoughts.
+    Return the words of *content* that are searched: its texts except thoughts.
 
     NUL, which no text of the file can hold, becomes U+FFFD here; the event
     keeps it.
@@ -156,7 +156,7 @@ def said(content: types.Content | None) -> str:
 
 
 def _neutral(parts: list[types.Part]) -> list[dict[str, Any]]:
-    """Return what is not text in the words that all clients of memdb know."""
+    """Return the parts that are not text in the form of all clients of memdb."""
     found = [part for part in parts if part.text is None or part.thought]
     return gemini_parts(
         [fit_value(part.model_dump(mode="json", exclude_none=True)) for part in found]

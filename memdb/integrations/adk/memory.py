@@ -45,13 +45,13 @@ class MemdbMemoryService(Service, BaseMemoryService):
     """
     ADK's memory in a memdb file; see `Service` for how it is opened.
 
-    Events are kept in a part of the app, `NAME (memory)`. So a search finds only added events, and
-    no session service lists them. Memories added directly are entries of the user, the same that
-    `scope.remember` makes: either side finds them. They go by the id they were given with, else by
-    the number of the entry, as `entry:5`.
+    Events are kept in a part of the app, `NAME (memory)`. So a search finds only events that were
+    added, and no session service lists them. Memories that are added directly are entries of the
+    user, as `scope.remember` makes them, so both sides find them. Their id is the given one, or the
+    number of the entry, as in `entry:5`.
 
-    A search goes by words, as in ADK's own services; with *by_meaning* also by
-    meaning and by what was said beside it.
+    A search compares words, as ADK's own services do. With *by_meaning* it also compares meaning
+    and the messages beside a hit.
     """
 
     def _talks(self, app_name: str, user_id: str) -> Scope:
@@ -60,7 +60,7 @@ class MemdbMemoryService(Service, BaseMemoryService):
         return self._db.scope(user_id, name_part(app_name, "memory"))
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Add the events of a session; one that changed says what it says now."""
+        """Add the events of a session; a changed event replaces its earlier version."""
         await self.add_events_to_memory(
             app_name=session.app_name,
             user_id=session.user_id,
@@ -78,11 +78,11 @@ class MemdbMemoryService(Service, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """
-        Add events that say something, all or none; those that are here change with them.
+        Add events with words, all or none; they replace stored ones with the same id.
 
-        An event whose id the session has takes the place of what that said before,
-        unless it was deleted. Of a long list the first events are taken at once, and the
-        others while the loop serves. Do not change them until the call is over.
+        An event whose id the session has replaces the earlier version, unless that was deleted. The
+        first events of a long list are converted at once, and the others while the event loop
+        continues. Do not change them until the call has ended.
 
         Raises:
             InputValidationError: an id or an event cannot be stored.
@@ -116,14 +116,14 @@ class MemdbMemoryService(Service, BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """
-        Remember facts, all or none; one whose id is known takes the place of what it said.
+        Remember facts, all or none; a fact with a known id replaces its earlier version.
 
-        An arbiter or model of the file is asked about each of them. So the disk or
-        the model may fail after some were stored; adding them all again stores the
-        others. A memory that cannot be stored is refused before the first one.
+        An arbiter or model of the file is asked about each of them. So the disk or the model may
+        fail after some facts were stored; adding all of them again stores the others. A memory that
+        cannot be stored is refused before the first one.
 
         Raises:
-            InputValidationError: one has no text, or cannot be stored.
+            InputValidationError: a memory has no text, or cannot be stored.
         """
         common = frozen(custom_metadata)
         facts = [_to_fact(memory, common) async for memory in taken(memories)]
@@ -175,10 +175,10 @@ class MemdbMemoryService(Service, BaseMemoryService):
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
         """
-        Remove what a memory says, in every session; adding it again brings nothing back.
+        Remove the content of a memory in every session; adding it again restores nothing.
 
-        A memory that was added directly goes with all it said before, and may
-        be added again. There is nothing under an id that no memory can have.
+        A memory that was added directly is removed with all its versions, and may be added again.
+        An id that no memory can have finds nothing.
 
         Raises:
             InputValidationError: *memory_id* is not text.
@@ -203,13 +203,13 @@ class MemdbMemoryService(Service, BaseMemoryService):
 
 
 def _differs(message: Message, event: NewMessage) -> bool:
-    """Return whether a stored message says something else; one that was deleted says nothing."""
+    """Return whether a stored message differs; a deleted one has no words."""
     is_erased = not message.text and message.parts is None
     return not is_erased and message.parts != event.parts
 
 
 def _kept(event: Event, custom: dict[str, Any]) -> NewMessage:
-    """Return the message of an event; one without an id gets that of what it says."""
+    """Return the message of an event; without an id, its id is computed from its content."""
     if not event.id:
         told = f"{event.author}:{event.timestamp}:{said(event.content)}"
         event = event.model_copy(update={"id": hashlib.sha256(told.encode()).hexdigest()[:32]})
@@ -230,7 +230,7 @@ def _of_event(talks: Scope, hit: Hit) -> MemoryEntry:
 
 
 def _to_fact(memory: MemoryEntry, common: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `remember` for *memory*, which is kept whole beside its text."""
+    """Return the arguments of `remember` for *memory*, which is stored whole beside its text."""
     if not isinstance(memory, MemoryEntry):
         raise InputValidationError(
             f"memories contains {type(memory).__name__}: give `MemoryEntry` objects"
@@ -259,14 +259,14 @@ def _of_fact(entry: Entry, kind: str) -> MemoryEntry:
 
 
 def _number_of(memory_id: str) -> int | None:
-    """Return the number of the entry that an id names, None where it names none."""
+    """Return the number of the entry that an id names, or None."""
     digits = memory_id.removeprefix(ENTRY)
     plain = digits.isascii() and digits.isdecimal() and len(digits) < MAX_DIGITS
     return int(digits) if plain and memory_id == f"{ENTRY}{int(digits)}" else None
 
 
 def _numbered(scope: Scope, key: str | None, now_ms: int) -> int | None:
-    """Return the entry that the id behind *key* gives by its number, None if it gives none."""
+    """Return the entry whose number is the id in *key*, or None."""
     number = None if key is None else _number_of(key.removeprefix(KEY))
     if key is None or number is None or scope.entries.find(key) is not None:
         return None
@@ -278,5 +278,5 @@ def _numbered(scope: Scope, key: str | None, now_ms: int) -> int | None:
 
 
 def _iso(timestamp: float) -> str:
-    """Return a time as ADK's services tell it: the local one, without an offset."""
+    """Return a time in the form of ADK's services: local time without an offset."""
     return datetime.fromtimestamp(timestamp).isoformat()  # noqa: DTZ006 (ADK's own form has no zone)

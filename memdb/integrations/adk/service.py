@@ -1,9 +1,8 @@
 """
-The base of the three services: how a file is named, errors of ADK, taking turns.
+The base of the three services: the address of a file, ADK's errors, and taking turns.
 
-A write runs to its end once it has begun. A cancelled caller gets the cancellation when the
-write is over, and the next call sees what was written. A caller that only reads is
-cancelled at once.
+A write runs to its end once it has begun. A cancelled caller gets the cancellation when the write
+has ended, and the next call sees the written rows. A caller that only reads is cancelled at once.
 """
 
 from __future__ import annotations
@@ -80,19 +79,17 @@ class Service(Adapter):
         """
         Use a memdb file.
 
-        An embedder or counter that is given is tried now. The built-in ones are loaded by the
-        first write, in a thread: 0.15 s, during parts of it no other thread runs. A server that
-        minds gives a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
+        A given embedder or counter is tried immediately. The built-in ones are loaded by the first
+        write, in a thread. This takes 0.15 s, and during parts of it no other thread runs. To avoid
+        that, a server passes a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
 
         Args:
             source: A path, made if it is absent; or a `memdb.MemDB` or `memdb.aio.MemDB`, which
                 several services can share and which stays open after them.
-            uri: In place of *source*, as `services.yaml` gives it:
-                `memdb:///agent.db` stands in the working directory,
-                `memdb:////var/agent.db` where it says. It may end in options,
+            uri: In place of *source*, as in `services.yaml`: `memdb:///agent.db` is in the working
+                directory, `memdb:////var/agent.db` is an absolute path. It may end in options,
                 `?durability=process&embedder=none`.
-            options: For `memdb.open`. ADK's loader adds `agents_dir`, which says
-                nothing about a file.
+            options: For `memdb.open`. ADK's loader adds `agents_dir`, which is ignored.
 
         Raises:
             FileError: the file cannot be used.
@@ -124,7 +121,7 @@ class Service(Adapter):
         super().close()
 
     async def close(self) -> None:  # type: ignore[override] # ADK awaits it
-        """Do as `close_sync`, without the event loop waiting."""
+        """Close it as `close_sync` does, without blocking the event loop."""
         await self.aclose()
 
     def _scope(self, app_name: str, user_id: str) -> Scope:
@@ -138,7 +135,7 @@ class Service(Adapter):
 
 
 def as_adk(error: Exception) -> Exception:
-    """Return the error that ADK's own services raise in place of *error*, if they have one."""
+    """Return the error that ADK's own services raise for *error*, if they have one."""
     for ours, theirs in _ERRORS.items():
         if isinstance(error, ours):
             return theirs(_FIELD.sub(_in_adks_words, str(error), count=1))
@@ -150,7 +147,7 @@ def _in_adks_words(found: re.Match[str]) -> str:
 
 
 def can_name(*names: object) -> bool:
-    """Return whether something can have these names: of others there is nothing to be found."""
+    """Return whether anything can have these names; other names find nothing."""
     try:
         for name in names:
             name_value(name, "name")
@@ -161,7 +158,7 @@ def can_name(*names: object) -> bool:
 
 def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
     """
-    Return a copy of what a caller gives as *custom_metadata*, and may change later.
+    Return a copy of a caller's *custom_metadata*, which the caller may change later.
 
     Raises:
         InputValidationError: it is not a mapping, or has no JSON form.
@@ -175,7 +172,7 @@ def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 async def taken(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield *items*, the first of them at once; after this many others of the loop have a turn."""
+    """Yield *items*; after the first ones, other tasks of the loop get a turn now and then."""
     for number, item in enumerate(list(items)):
         if number and number % EVENTS_AT_ONCE == 0:
             await asyncio.sleep(0)
@@ -183,7 +180,7 @@ async def taken(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
-    """Yield *items*, letting the event loop have the interpreter now and then."""
+    """Yield *items*, and let the event loop run now and then."""
     for number, item in enumerate(items, start=1):
         yield item
         if number % EVENTS_AT_ONCE == 0:
@@ -192,7 +189,7 @@ def in_turns(items: Iterable[T]) -> Iterator[T]:
 
 def _parse(uri: str) -> tuple[str, dict[str, Any]]:
     """
-    Return the path and the options of a URI, read like ADK's `sqlite:///`.
+    Return the path and the options of a URI, which has the form of ADK's `sqlite:///`.
 
     >>> _parse("memdb:///agent.db?durability=process&embedder=none")
     ('agent.db', {'durability': 'process', 'embedder': None})
@@ -216,7 +213,7 @@ def _parse(uri: str) -> tuple[str, dict[str, Any]]:
 
 
 def _yes_or_no(value: object, option: str) -> bool:
-    """Return True or False, which a URI writes as true and false, or 1 and 0."""
+    """Return True or False for true, false, 1 or 0 in a URI."""
     known = _YES.get(str(value).lower())
     if known is None:
         raise InvalidInput(f"{option} is {value!r}: use true or false")

@@ -36,15 +36,15 @@ class MemdbSessionService(Service, BaseSessionService):
     ADK's sessions in a memdb file; see `Service` for how it is opened.
 
     A session is a conversation that every client of the file can read. A session of
-    another client can be read and continued here. An event is stored with all the
-    state it changes in one transaction.
+    another client can be read and continued here. An event is stored in one transaction with all
+    the state that it changes.
 
-    If somebody else added or removed events since a session was read, the session is refused as
+    If another program added or removed events since a session was read, the session is refused as
     stale. The number of its newest event decides; `last_update_time` decides for a session of
-    another service. An event whose words were erased does not make a session stale.
+    another service. Erasing the words of an event does not make a session stale.
 
-    There is nothing under an id that no session can have, such as a blank one;
-    only `create_session` refuses it.
+    An id that no session can have, such as a blank one, finds nothing; only `create_session`
+    refuses it.
     """
 
     async def create_session(
@@ -56,10 +56,10 @@ class MemdbSessionService(Service, BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         """
-        Make a session; its id is stripped, and generated where there is none.
+        Create a session; blanks around its id are removed, and a missing id is generated.
 
         Raises:
-            AlreadyExistsError: there is one with this id.
+            AlreadyExistsError: a session has this id.
             InputValidationError: an id or a value cannot be stored.
         """
         now = platform_time.get_time()
@@ -87,10 +87,10 @@ class MemdbSessionService(Service, BaseSessionService):
         config: GetSessionConfig | None = None,
     ) -> Session | None:
         """
-        Return a session, None if there is none; of both limits, the time comes first.
+        Return a session, None if it is absent; the limit by time is applied first.
 
         Raises:
-            InputValidationError: a limit is not a number of events, or no time.
+            InputValidationError: a limit is not a number of events or not a time.
         """
         recent = config.num_recent_events if config else None
         after = config.after_timestamp if config else None
@@ -137,7 +137,7 @@ class MemdbSessionService(Service, BaseSessionService):
         return await self._read(read)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Remove a session with its events, state and artifacts; absent is fine."""
+        """Remove a session with its events, state and artifacts; do nothing if it is absent."""
 
         def remove() -> None:
             self._chat(app_name, user_id, session_id).delete()
@@ -156,14 +156,14 @@ class MemdbSessionService(Service, BaseSessionService):
         Store *event* with the state it changes, and add it to *session*.
 
         A partial event is not stored. An event that is stored already changes
-        nothing. `temp:` keys reach the session object only.
+        nothing. `temp:` keys are set only in the session object.
 
         Raises:
             SessionNotFoundError: there is no such session.
-            StaleSessionError: somebody else wrote to the session since it was
-                read, or took events back.
+            StaleSessionError: another program wrote to the session since it was read, or removed
+                events.
             AlreadyExistsError: another event has its id.
-            InputValidationError: it cannot be stored.
+            InputValidationError: the event cannot be stored.
         """
         if event.partial:
             return event
@@ -208,7 +208,7 @@ class MemdbSessionService(Service, BaseSessionService):
 
 
 def _counts(head: SessionHead) -> bool:
-    """Return whether it is a session yet: artifacts alone make none."""
+    """Return whether it is a session; with artifacts alone it is not one yet."""
     return head.last_seq > 0 or head.metadata is not None
 
 
@@ -220,13 +220,13 @@ def _mark(timestamp: float, seq: int) -> dict[str, Any]:
 
 
 def _mark_of(head: SessionHead) -> dict[str, Any]:
-    """Return what `_mark` kept; {} if another client wrote the session."""
+    """Return what `_mark` stored; {} if another client wrote the session."""
     mark = (head.metadata or {}).get(HOST)
     return mark if isinstance(mark, dict) else {}
 
 
 def _time_of(head: SessionHead) -> float:
-    """Return when the session was written to; another client leaves no event's time."""
+    """Return the time of the last write; another client stores no event's time."""
     mark = _mark_of(head)
     if mark.get("seq") == head.newest_seq:
         return float(mark["time"])

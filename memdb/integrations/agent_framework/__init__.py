@@ -23,6 +23,6 @@ __all__ = ["MemdbContextProvider", "MemdbHistoryProvider"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the framework with the first class that is asked for."""
+    """Import the framework with the first class that is used."""
     places = {"MemdbContextProvider": "history", "MemdbHistoryProvider": "history"}
     return import_class(__name__, places, name, "agent_framework", "agent-framework")

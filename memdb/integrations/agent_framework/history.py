@@ -1,11 +1,12 @@
 """
 `MemdbHistoryProvider`: conversations of the Microsoft Agent Framework in a memdb file.
 
-A session of the framework is one of a scope, a message one of memdb's, whole beside its words.
+A session of the framework is a session of a scope. A message is one of memdb's, with the whole
+original beside its words.
 
-`MemdbContextProvider`: what a memdb file knows about the question, for the model to read. It
-recalls entries, and messages of other sessions that people and models said; what tools
-gave is left out, unless it is asked for.
+`MemdbContextProvider`: adds what a memdb file knows about the question. It recalls entries, and
+messages of people and models in other sessions. Results of tools are left out, unless *roles*
+includes them.
 """
 
 from __future__ import annotations
@@ -71,10 +72,10 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
 
         Args:
             source: A path, made if it is absent; or a file that is open already.
-            user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
+            user, app: Names of the scope. None means MEMDB_USER and MEMDB_APP, or "default".
             source_id, load_messages, store_inputs, store_context_messages,
                 store_context_from, store_outputs: As of the framework's `HistoryProvider`.
-            last: How many of the newest messages are loaded, 1 at least. None means all.
+            last: How many of the newest messages to load, 1 at least. None means all.
             options: For `memdb.open`, with a path.
         """
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)
@@ -96,7 +97,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **_: Any
     ) -> list[Message]:
         """
-        Return the messages of a session, oldest first; other clients' too.
+        Return the messages of a session, oldest first, including those of other clients.
 
         Raises:
             ValueError: no session can have this id.
@@ -121,7 +122,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
         **_: Any,
     ) -> None:
         """
-        Add messages to a session, all or none; those that it ends with already are skipped.
+        Add messages to a session, all or none; messages that it already ends with are skipped.
 
         Raises:
             ValueError: a message, or the session's id, cannot be stored.
@@ -145,7 +146,7 @@ class MemdbHistoryProvider(ScopedAdapter, HistoryProvider):
 
 
 def translated(error: MemDBError) -> Exception:
-    """Return what the framework's callers expect in place of an error of memdb."""
+    """Return the error that the framework's callers expect for an error of memdb."""
     made: Exception = (
         error if isinstance(error, InvalidInput) else AgentFrameworkException(str(error))
     )
@@ -154,10 +155,10 @@ def translated(error: MemDBError) -> Exception:
 
 def _to_dict(message: Message, name: str) -> dict[str, Any]:
     """
-    Return a message as JSON has it.
+    Return a message as JSON values.
 
     Raises:
-        InvalidInput: the framework would leave out properties, because they have no JSON form.
+        InvalidInput: the framework would leave out properties that have no JSON form.
     """
     if not isinstance(message, Message):
         raise InvalidInput(f"{name} is {type(message).__name__}: give a Message of the framework")
@@ -171,7 +172,7 @@ def _to_dict(message: Message, name: str) -> dict[str, Any]:
 
 
 def _is_kept(value: Any) -> bool:
-    """Return whether the framework's `to_dict` keeps a value and all in it."""
+    """Return whether the framework's `to_dict` keeps a value and everything in it."""
     if value is None or isinstance(value, (str, int, float)):
         return True
     if isinstance(value, list):
@@ -183,7 +184,7 @@ def _is_kept(value: Any) -> bool:
 
 def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
     """
-    Return a message of the framework, as its `to_dict` gives it, as one of memdb.
+    Return a message of the framework (its `to_dict`) as a message of memdb.
 
     Raises:
         InvalidInput: it has no JSON form, or no role; *name* is in the error.
@@ -227,7 +228,7 @@ def _to_part(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(content: dict[str, Any]) -> dict[str, Any]:
-    """Return what a function gave, its texts and media."""
+    """Return the result of a function: its texts and media."""
     result = content.get("result")
     if isinstance(content.get("items"), list):
         items = [_to_part(item) for item in content["items"]]
@@ -244,7 +245,7 @@ def _result(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_messages(stored: Iterable[Stored]) -> list[Message]:
-    """Return messages of memdb as the framework's: its own as they were, others in their roles."""
+    """Return messages of memdb as the framework's: its own unchanged, others with their roles."""
     found: list[Message] = []
     for is_own, run in groupby(stored, lambda one: own_form(one, PROVIDER) is not None):
         if is_own:
@@ -279,7 +280,7 @@ def _of_block(block: dict[str, Any]) -> Content:
 
 
 def identity(data: dict[str, Any]) -> tuple[str, ...]:
-    """Return what two messages, as `to_dict` gives them, share if they are the same."""
+    """Return the key by which two messages (their `to_dict`) are compared."""
     if data.get("message_id"):
         return ("id", str(data["message_id"]))
     properties = data.get("additional_properties") or {}  # the framework's own begin with "_"
@@ -294,10 +295,10 @@ def _newest(chat: Session, count: int) -> list[dict[str, Any]]:
 
 def _overlap(known: list[tuple[str, ...]], given: list[tuple[str, ...]], chat: Session) -> int:
     """
-    Return how many of *given* are stored already: those that the session ends with.
+    Return how many of *given* are already stored, at the end of the session.
 
-    A run that hands the whole conversation in again adds what is new of it. One message
-    of a user without an id is a message that was said twice.
+    If a run passes in the whole conversation again, only its new messages are added. A single
+    message of a user without an id counts as said twice.
     """
     for count in range(min(len(known), len(given)), 0, -1):
         if known[-count:] != given[:count]:
@@ -319,7 +320,7 @@ SPOKEN: tuple[Role, ...] = ("user", "assistant")
 
 
 class MemdbContextProvider(ScopedAdapter, ContextProvider):
-    """Adds to each run what is known about its input, as one message."""
+    """Adds known texts about a run's input to the run, as one message."""
 
     def __init__(
         self,
@@ -338,11 +339,11 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
 
         Args:
             source: A path, made where it is new; or a file that is open already.
-            user, app: Whose memory it is. None means MEMDB_USER and MEMDB_APP, or "default".
+            user, app: Names of the scope. None means MEMDB_USER and MEMDB_APP, or "default".
             source_id: Names the messages that it adds.
             limit: Most lines, 1 to 1,000.
-            roles: Whose messages are recalled. () recalls entries alone.
-            min_score: As of `Scope.recall`. None leaves out what is not an answer.
+            roles: Roles of the messages to recall. () recalls entries alone.
+            min_score: As of `Scope.recall`. None leaves out results of tools.
             options: For `memdb.open`, with a path.
         """
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)
@@ -362,7 +363,7 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Recall what is known about the input, and add it to the context."""
+        """Recall texts about the input, and add them to the context."""
         del agent, session, state
         query = "\n".join(one.text for one in context.input_messages if one.role == "user")
         if not query.strip():
@@ -385,7 +386,7 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
 
 
 def _line(hit: Hit) -> str:
-    """Return a hit on one line, so that no text of it begins a line of its own."""
+    """Return a hit as one line, so that no text in it begins a line of its own."""
     text = " ".join(hit.text.split())
     text = text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
     source = hit.source

@@ -19,6 +19,6 @@ __all__ = ["MemdbAsyncDb", "MemdbDb"]
 
 
 def __getattr__(name: str) -> object:
-    """Import agno with the first class that is asked for."""
+    """Import agno with the first class that is used."""
     places = {"MemdbAsyncDb": "store", "MemdbDb": "store"}
     return import_class(__name__, places, name, "agno.db.json", "agno")

@@ -98,7 +98,7 @@ ONE_ROW = {
 
 
 class _Call(local):
-    """The rows that a thread's call has read, as JSON by table and key, and their kind."""
+    """The rows that the call of a thread has read, as JSON by table and key, and their kind."""
 
     depth = 0
     without_runs = False
@@ -285,7 +285,7 @@ class MemdbDb(ScopedAdapter, JsonDb):
 
 
 class _About:
-    """While it is entered, a call reads the rows of one session, or those of some ids."""
+    """While it is entered, a call reads the rows of one session, or the rows with some ids."""
 
     def __init__(self, now: _Call, about: About) -> None:
         self._now = now
@@ -305,7 +305,7 @@ def _said(run: Row) -> list[tuple[Row, str | None]]:
     """
     Return the messages of a run, each with its id; instructions are the same in each run.
 
-    The run of a member of a team has none: its user is the leader of the team.
+    The run of a team's member has none, because its user is the leader of the team.
     """
     data = {} if run.get("parent_run_id") else run.get("run_data") or {}
     messages = [one for one in data.get("messages") or () if not one.get("from_history")]
@@ -323,7 +323,7 @@ def _key(values: list[object]) -> str:
 
 
 def _atomic(name: str) -> Callable[..., Any]:
-    """Return a method of `JsonDb` that is one transaction, about one session if it names it."""
+    """Return a method of `JsonDb` as one transaction, about one session if it names it."""
     method = getattr(JsonDb, name)
     form = signature(method)
 

@@ -52,8 +52,8 @@ class MemdbSessionStore(Adapter, SessionStore):
     Transcripts of the Claude Agent SDK in a memdb file.
 
     All four optional methods are there. Lines with a `uuid` that is stored already are not
-    added again. A bad key or line is an `InvalidInput`, which is a ValueError; nothing of
-    the batch is then written.
+    added again. A wrong key or line raises `InvalidInput`, which is a ValueError, and nothing of
+    the batch is written.
     """
 
     def __init__(self, source: Source, *, user: str | None = None, **options: Any) -> None:
@@ -127,7 +127,11 @@ class MemdbSessionStore(Adapter, SessionStore):
         return self._db.scope(self._user, name_value(key.get("project_key"), "project_key"))
 
     def _session(self, key: SessionKey | SessionListSubkeysKey) -> Session:
-        """Return the session of a key; InvalidInput if none can have it, Closed after `close`."""
+        """
+        Return the session of a key.
+
+        InvalidInput for an impossible name, Closed after `close`.
+        """
         self._refuse_closed()
         if not isinstance(key, dict):
             raise InvalidInput(f"key is {type(key).__name__}: give a SessionKey")
@@ -154,7 +158,7 @@ class MemdbSessionStore(Adapter, SessionStore):
         return [one for one in found if SEPARATOR not in one.name and one.message_count]
 
     def _append(self, chosen: Session, key: SessionKey, lines: list[Any]) -> None:
-        """Store *lines*, and what follows from those that are new."""
+        """Store *lines*, and update what depends on the new ones."""
         read = [read_entry(line, f"entries[{place}]") for place, line in enumerate(lines)]
         store = Host(chosen).prepare([message for one in read for message in one], keep=True)
         with self._db.transaction():
@@ -205,7 +209,7 @@ def _dumps(entry: Any, place: int) -> str:
 
 
 def _fold(before: Any, key: SessionKey, added: list[Any]) -> SessionSummaryEntry:
-    """Return the SDK's summary with lines added; what another program changed in it is dropped."""
+    """Return the SDK's summary with lines added; another program's changes in it are dropped."""
     try:
         return fold_session_summary(before, key, added)
     except (LookupError, TypeError, ValueError, AttributeError):
@@ -215,7 +219,7 @@ def _fold(before: Any, key: SessionKey, added: list[Any]) -> SessionSummaryEntry
 
 
 def _escaped(session_id: str) -> str:
-    """Return an id as the name of a session, in which `SEPARATOR` means a sub-agent."""
+    """Return an id as the name of a session; `SEPARATOR` in it marks a sub-agent."""
     return session_id.replace("%", "%25").replace(SEPARATOR, "%2F")
 
 
@@ -229,7 +233,7 @@ def _summary_of(info: SessionInfo) -> SessionSummaryEntry:
 
 
 def _data_of(kept: object) -> dict[str, Any]:
-    """Return the SDK's summary that metadata keeps; {} without one that can be read."""
+    """Return the SDK's summary in the metadata; {} if it is absent or cannot be read."""
     text = kept.get("summary") if isinstance(kept, dict) else None
     try:
         data = json.loads(text) if isinstance(text, str) else {}

@@ -20,6 +20,6 @@ __all__ = ["MemdbStorage"]
 
 
 def __getattr__(name: str) -> object:
-    """Import CrewAI with the first class that is asked for."""
+    """Import CrewAI with the first class that is used."""
     places = {"MemdbStorage": "storage"}
     return import_class(__name__, places, name, "crewai.memory.types", "crewai")

@@ -45,10 +45,10 @@ class MemdbStorage(ScopedAdapter):
     @adapted
     def save(self, records: list[MemoryRecord]) -> None:
         """
-        Store records, all or none; one with a known id takes the place of what it was.
+        Store records, all or none; a record with a known id replaces the stored one.
 
         Raises:
-            EmbeddingDimensionMismatchError: a vector has another dimension than those stored.
+            EmbeddingDimensionMismatchError: a vector has another dimension than the stored ones.
             ValueError: a record cannot be stored.
         """
         new = [(_value(record), _packed(record.embedding)) for record in records]
@@ -59,12 +59,12 @@ class MemdbStorage(ScopedAdapter):
             self._put(new)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record with the same id, also where its scope is another; see `save`."""
+        """Replace the record with the same id, even if its scope is another; see `save`."""
         self.save([record])
 
     @adapted
     def touch_records(self, record_ids: list[str]) -> None:
-        """Note that records were read just now; unknown ids are skipped."""
+        """Store that records were read just now; unknown ids are skipped."""
         now = datetime.now(UTC).replace(tzinfo=None).isoformat()
         named = dict.fromkeys(filter(is_key, key_list(record_ids, "record_ids")))
         with self._db.transaction():
@@ -90,8 +90,8 @@ class MemdbStorage(ScopedAdapter):
         """
         Return the records whose vectors are nearest, nearest first, with their scores.
 
-        The score is 1 / (1 + squared distance), as of CrewAI's default storage. At most
-        1,000 records are compared with *categories* and *metadata_filter*.
+        The score is 1 / (1 + squared distance), as in CrewAI's default storage. At most 1,000
+        records are compared with *categories* and *metadata_filter*.
 
         Raises:
             EmbeddingDimensionMismatchError: the query has another dimension than the records.
@@ -124,7 +124,7 @@ class MemdbStorage(ScopedAdapter):
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Remove the records that fit all of what is given; return how many."""
+        """Remove the records that match all given conditions; return how many."""
         before = None if older_than is None else _moment(older_than)
         with self._db.transaction():
             found = self._items(scope_prefix)
@@ -147,7 +147,11 @@ class MemdbStorage(ScopedAdapter):
     def list_records(
         self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0
     ) -> list[MemoryRecord]:
-        """Return the records in a scope and below it, newest first. Cost: that of all of them."""
+        """
+        Return the records in a scope and below it, newest first.
+
+        Cost: that of reading all of them.
+        """
         if limit <= 0 or offset < 0:
             return []
         items = sorted(
@@ -196,7 +200,7 @@ class MemdbStorage(ScopedAdapter):
 
     @adapted
     def reset(self, scope_prefix: str | None = None) -> None:
-        """Remove all records of a scope and below it; None means all there are."""
+        """Remove all records of a scope and below it; None means all records."""
         with self._db.transaction():
             self._remove([*self._items(scope_prefix)])
             if not _namespace(scope_prefix)[1:]:
@@ -221,7 +225,7 @@ class MemdbStorage(ScopedAdapter):
             page = self._scope.items.list(prefix, limit=PAGE, after=page[-1])
 
     def _find(self, record_id: str) -> Item | None:
-        """Return the item of a record; None if there is none, also for an id that none can have."""
+        """Return the item of a record; None if it is absent, or if no record can have the id."""
         if not is_key(record_id):
             return None
         place = self._scope.items.find(PLACES, record_id)
@@ -259,7 +263,11 @@ class MemdbStorage(ScopedAdapter):
             self._scope.items.batch(operations[start : start + PAGE])
 
     def _check_dimension(self, vectors: Sequence[bytes]) -> None:
-        """Refuse vectors of another dimension than those stored; note that of the first."""
+        """
+        Refuse vectors of another dimension than the stored ones.
+
+        Note the dimension of the first.
+        """
         if not vectors:
             return
         found = self._scope.items.find(*DIMENSION)
@@ -272,7 +280,7 @@ class MemdbStorage(ScopedAdapter):
 
 
 def _mismatch(stored: int, new: int) -> ValueError:
-    """Return CrewAI's error for vectors of another model; its older releases have none."""
+    """Return CrewAI's error for vectors of another model; older releases lack it."""
     made: ValueError
     if hasattr(backend, "EmbeddingDimensionMismatchError"):
         made = backend.EmbeddingDimensionMismatchError(stored, new)
@@ -292,7 +300,11 @@ def _namespace(scope: str | None) -> tuple[str, ...]:
 
 
 def _value(record: MemoryRecord) -> dict[str, Any]:
-    """Return what is stored of a record; TypeError, as of CrewAI's storage, without a JSON form."""
+    """
+    Return the stored form of a record.
+
+    TypeError, as in CrewAI's storage, without a JSON form.
+    """
     json.dumps(record.metadata)
     value: dict[str, Any] = record.model_dump(exclude={"embedding"})
     for field in ("created_at", "last_accessed"):
@@ -316,7 +328,7 @@ def _vector_of(item: Item) -> bytes | None:
 
 
 def _is_record(item: Item) -> bool:
-    """Return whether an item keeps a record; another program may have put anything there."""
+    """Return whether an item is a record; another program may have stored anything there."""
     value = item.value
     return isinstance(value, dict) and value.keys() >= FIELDS and value["id"] == item.key
 
@@ -337,5 +349,5 @@ def _is_wanted(
 
 
 def _moment(time: datetime) -> datetime:
-    """Return a time that can be compared: one without a zone is UTC."""
+    """Return a time in a comparable form; without a time zone it is UTC."""
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

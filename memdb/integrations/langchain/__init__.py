@@ -1,9 +1,9 @@
 """
 LangChain on one memdb file (extra `langchain`, langchain-core).
 
-`MemdbChatMessageHistory` is a conversation of memdb, `MemdbRetriever` is recall,
-`MemdbVectorStore`, `MemdbByteStore` and `MemdbCache` keep items. Each opens the file at
-its path, or shares one that is open; `docs/langchain.md` has the mapping.
+`MemdbChatMessageHistory` is a conversation of memdb, and `MemdbRetriever` is recall.
+`MemdbVectorStore`, `MemdbByteStore` and `MemdbCache` store items. Each opens the file at its path,
+or shares an open one; `docs/langchain.md` has the mapping.
 
     history = MemdbChatMessageHistory("trip", "agent.db", user="ann")
     history.add_messages([HumanMessage("We fly to Oslo on 3 May."), AIMessage("Noted.")])
@@ -39,5 +39,5 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import langchain-core with the first class that is asked for."""
+    """Import langchain-core with the first class that is used."""
     return import_class(__name__, _MODULES, name, "langchain_core", "langchain")

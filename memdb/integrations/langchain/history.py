@@ -1,10 +1,10 @@
 """
-Chat history: LangChain's messages as messages of a memdb session, and all of it back.
+Chat history: LangChain's messages as messages of a memdb session, which are returned unchanged.
 
-A message of LangChain comes back equal. What other clients wrote in the session is given
-as the LangChain messages that say the same, calls and results of tools as such.
+A message of LangChain comes back equal. Messages of other clients in the session are returned as
+LangChain messages with the same text, and calls and results of tools as such.
 
-The retriever is recall over everything that a scope knows, as LangChain's documents.
+The retriever is recall over everything in a scope, as LangChain's documents.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
         **options: Any,
     ) -> None:
         """
-        Name a session; it is made at its first message.
+        Name a session; its first message creates it.
 
         Args:
             session_id: The session's name in the scope of *user* and *app*.
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-                Share an open one where histories are made per call.
-            last: Read only the newest this many messages; results of tools whose call is not among
-                them are left out. None means all.
+                Share an open one if histories are made per call.
+            last: Read only this many of the newest messages; results of tools whose call is not
+                among them are left out. None means all.
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -88,13 +88,13 @@ class MemdbChatMessageHistory(ScopedAdapter, BaseChatMessageHistory):
 
         Raises:
             InvalidInput: one of them is not a message, or has no JSON form.
-            SecretFound: one contains a key or password, and those are refused.
+            SecretFound: a message contains a key or password, and the settings refuse those.
         """
         self._session.extend(_to_stored(messages))
 
     @adapted
     def clear(self) -> None:
-        """Remove every message of the session; what was remembered from them stays."""
+        """Remove every message of the session; entries that were learnt from them stay."""
         self._session.clear()
 
     aadd_messages = in_thread(add_messages)
@@ -123,7 +123,7 @@ KINDS = ("message", "entry", "summary", "item")
 
 class MemdbRetriever(FileOwner, BaseRetriever):
     """
-    The hits of a scope of memdb, best first.
+    The hits of a recall in a scope of memdb, best first.
 
     A document's metadata has its `kind` ("message", "entry", "summary", "item", "artifact" or
     "session") and its `score` from 0 to 1. It also has the fields of the source, such as

@@ -1,4 +1,4 @@
-"""Stores of bytes, and a cache of what models answered: items that recall never finds."""
+"""Stores of bytes, and a cache of models' answers: items that recall never finds."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Namespaced(ScopedAdapter):
         **options: Any,
     ) -> None:
         """
-        Keep values in a namespace of items.
+        Store values in a namespace of items.
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-            namespace: Its labels; stores with different ones share nothing. None means
+            namespace: Its labels; stores with different labels share nothing. None means
                 "langchain" and "bytes", or "cache" for answers of models.
             ttl: How long a value lives after it was set: seconds, a timedelta, or "30d",
                 "12h", "45m". None means for ever.
@@ -86,7 +86,7 @@ class MemdbByteStore(Namespaced, BaseStore[str, bytes]):
         Set values, all of them or none.
 
         Raises:
-            InvalidKeyException: a key is empty, over 1,024 characters, or holds NUL.
+            InvalidKeyException: a key is empty, longer than 1,024 characters, or contains NUL.
             InvalidInput: a value is not bytes.
         """
         puts = []
@@ -124,24 +124,24 @@ class MemdbCache(Namespaced, BaseCache):
     """
     The answers of models, for `set_llm_cache` or `cache=` of a model.
 
-    An answer that has no JSON form is not kept, nor one with a key or password where the file
-    refuses those.
+    An answer without a JSON form is not stored, and neither is one with a key or password if the
+    file refuses those.
     """
 
     _NAMESPACE = ("langchain", "cache")
 
     @adapted
     def lookup(self, prompt: str, llm_string: str) -> list[Generation] | None:
-        """Return what a model answered to a prompt, None if that is not known."""
+        """Return the stored answer of a model to a prompt, None if there is none."""
         item = self._items.find(self._namespace, _key_of(prompt, llm_string))
         return None if item is None else _to_generations(unpack_value(item.value))
 
     @adapted
     def update(self, prompt: str, llm_string: str, return_val: Sequence[Generation]) -> None:
         """
-        Keep what a model answered to a prompt, in place of what is kept.
+        Store the answer of a model to a prompt, and replace an earlier one.
 
-        An answer without a JSON form is not kept: the call of the model continues.
+        An answer without a JSON form is not stored, and the call of the model continues.
 
         Raises:
             InvalidInput: it is not an answer of LangChain; nothing was written.
@@ -157,7 +157,7 @@ class MemdbCache(Namespaced, BaseCache):
 
     @adapted
     def clear(self, **kwargs: Any) -> None:
-        """Remove every answer; arguments change nothing."""
+        """Remove every answer; arguments have no effect."""
         del kwargs
         delete_all(self._db, self._items, self._namespace)
 
@@ -166,7 +166,7 @@ class MemdbCache(Namespaced, BaseCache):
 
 
 def _key_of(prompt: str, llm_string: str) -> str:
-    """Return the key of an answer: prompts are longer than keys may be."""
+    """Return the key of an answer, because prompts are longer than keys can be."""
     pair = json.dumps([prompt, llm_string])
     return hashlib.sha256(pair.encode()).hexdigest()
 
@@ -183,7 +183,7 @@ def _to_json(generation: Generation) -> dict[str, Any]:
 
 
 def _to_generations(value: Any) -> list[Generation] | None:
-    """Return the answers that an item keeps; None for what is not an answer."""
+    """Return the answers in an item; None if it contains something else."""
     try:
         return [*map(_to_generation, value)]
     except (LookupError, TypeError, ValueError, AttributeError):  # of another program

@@ -1,4 +1,4 @@
-"""Vector store: documents as items, found by the vectors that LangChain's embeddings give."""
+"""Vector store: documents as items, found by vectors of LangChain's embeddings."""
 
 # ruff: noqa: A002 (every vector store of LangChain calls it filter)
 
@@ -37,8 +37,8 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
     Documents with vectors, in a namespace of items.
 
     Scores are cosines, -1 to 1. A filter is a function of a document, or a dict of metadata fields
-    with values or operators. The operators are $eq, $ne, $gt, $gte, $lt, $lte and $in. The text of
-    a document is found by `scope.recall` and `MemdbRetriever` too, by its words.
+    with values or operators. The operators are $eq, $ne, $gt, $gte, $lt, $lte and $in.
+    `scope.recall` and `MemdbRetriever` also find the text of a document, by its words.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         **options: Any,
     ) -> None:
         """
-        Keep documents in a namespace of items.
+        Store documents in a namespace of items.
 
         Args:
-            embedding: Gives the vectors of texts and queries, all of one dimension.
+            embedding: Returns the vectors of texts and queries, all of one dimension.
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
             namespace: Its labels; stores with different ones share nothing.
             options: For `memdb.open`, with a path.
@@ -107,16 +107,16 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         """
         Add documents, all of them or none, and return their ids.
 
-        A document whose id the store has takes the place of that one.
+        A document replaces the stored one with the same id.
 
         Args:
-            ids: In place of the documents' own; None means a new one.
-            kwargs: Of other stores; they change nothing.
+            ids: Used in place of the documents' own; None means a new one.
+            kwargs: Arguments of other stores; they have no effect.
 
         Raises:
-            InvalidInput: an id or metadata cannot be stored, or there are not as many ids
-                as documents.
-            SecretFound: a text contains a key or password, and those are refused.
+            InvalidInput: an id or metadata cannot be stored, or the numbers of ids and documents
+                differ.
+            SecretFound: a text contains a key or password, and the settings refuse those.
         """
         del kwargs
         chosen = _ids_of(documents, ids)
@@ -157,16 +157,16 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
 
     @adapted
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents with these ids, in their order, without those that are not there."""
+        """Return the documents with these ids, in their order, without absent ones."""
         found = find_many(self._items, self._namespace, key_list(ids, "ids"))
         return [*map(_to_document, found.values())]
 
     @adapted
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """
-        Remove documents, all of the store with None, and return True.
+        Remove documents, or with None all of the store; return True.
 
-        Ids without a document are skipped; *kwargs* change nothing.
+        Ids without a document are skipped; *kwargs* have no effect.
         """
         del kwargs
         if ids is None:
@@ -272,7 +272,7 @@ class MemdbVectorStore(ScopedAdapter, VectorStore):
         )
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
-        """Return what makes a cosine a relevance from 0 to 1."""
+        """Return the function that turns a cosine into a relevance from 0 to 1."""
         return lambda cosine: min(max(cosine, 0.0), 1.0)
 
 
@@ -287,7 +287,7 @@ def _to_documents(texts: Iterable[str], metadatas: list[dict[str, Any]] | None) 
 
 
 def _ids_of(documents: Sequence[Document], ids: Iterable[str | None] | None) -> list[str]:
-    """Return an id for each document: the one given, its own, or a new one; [] gives none."""
+    """Return an id for each document: the given one, its own, or a new one; [] counts as none."""
     given = key_list(ids or (), "ids") or [document.id for document in documents]
     if len(given) != len(documents):
         raise InvalidInput(f"{len(given)} ids were given for {len(documents)} documents")
@@ -299,7 +299,7 @@ def _scored(found: list[FoundItem]) -> list[tuple[Document, float]]:
 
 
 def _to_document(item: Item) -> Document:
-    """Return an item as a document; what others stored in the namespace is shown as JSON."""
+    """Return an item as a document; items of other programs are shown as JSON."""
     value = item.value if isinstance(item.value, dict) else {}
     text, metadata = value.get("text"), value.get("metadata")
     if not isinstance(text, str):

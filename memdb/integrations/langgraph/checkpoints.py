@@ -1,8 +1,8 @@
 """
-Items of checkpoints: their namespaces and keys, and what of a checkpoint stands where.
+Items of checkpoints: their namespaces and keys, and where each part of a checkpoint is stored.
 
-A key is the id of a checkpoint, and behind it what the item is: the checkpoint, or the
-writes of one task.
+A key is the id of a checkpoint, followed by the kind of the item: the checkpoint, or the writes of
+one task.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def labels_of(config: RunnableConfig) -> Labels:
 
 
 def blobs_of(labels: Labels) -> Labels:
-    """Return the namespace of the large values of the checkpoints in another."""
+    """Return the namespace of the large values of a namespace of checkpoints."""
     return (labels[0], BLOBS + "".join(labels[1:]))
 
 
@@ -58,7 +58,7 @@ def channels_of(item: Item | None) -> dict[str, list[str]]:
 
 
 def configurable_of(config: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a config says of checkpoints; {} if there is none."""
+    """Return the fields of a config about checkpoints; {} if there are none."""
     found = (config or {}).get("configurable") or {}
     if not isinstance(found, dict):
         raise InvalidInput(f"configurable is {type(found).__name__}: give a dict")
@@ -82,7 +82,7 @@ def key_of(checkpoint_id: str, rest: str) -> str:
 
 
 def key_range(checkpoint_id: str | None, before: str | None = None) -> tuple[str, str] | None:
-    """Return the key range of a checkpoint and its writes, up to the start of *before*."""
+    """Return the range of keys of a checkpoint and its writes, up to the start of *before*."""
     low = key_of(checkpoint_id, WRITES) if checkpoint_id else WRITES
     ends = [key_of(checkpoint_id, END)] if checkpoint_id else []
     ends += [key_of(before, WRITES)] if before else []
@@ -95,12 +95,12 @@ def id_of(item: Item) -> str:
 
 
 def task_of(item: Item) -> str:
-    """Return the id of the task whose writes an item keeps."""
+    """Return the id of the task whose writes are in an item."""
     return item.key.partition(WRITES)[2]
 
 
 def pack_writes(writes: Stored) -> dict[str, Any]:
-    """Return the writes of a task as arguments of a put: their bytes, and what they are."""
+    """Return the writes of a task as arguments of a put: their bytes, and what each is."""
     about = [[index, *one[:3], len(one[3])] for index, one in writes.items()]
     return {
         "value": BINARY + b"".join(one[3] for one in writes.values()),
@@ -118,7 +118,7 @@ def unpack_writes(item: Item) -> Iterator[tuple[int, tuple[str, str, str, bytes]
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> Any:
-    """Return metadata as JSON has it, without lone surrogates, as LangGraph's savers store it."""
+    """Return metadata as JSON values without lone surrogates, as LangGraph's savers store it."""
     try:
         return json.loads(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -126,16 +126,16 @@ def plain_metadata(metadata: Mapping[str, Any]) -> Any:
 
 
 def metadata_of(item: Item) -> dict[str, Any]:
-    """Return the metadata that LangGraph gave with a checkpoint."""
+    """Return the metadata that LangGraph passed with a checkpoint."""
     return dict((item.metadata or {})["metadata"])
 
 
 def filter_steps(name: str) -> tuple[Any, ...]:
     """
-    Return the steps of a name in a filter, which dots lead through.
+    Return the steps of a name in a filter, which are separated by dots.
 
     Raises:
-        ValueError: it is no such name.
+        ValueError: the name has another form.
     """
     try:
         return parse_path(name, "filter")

@@ -1,9 +1,9 @@
 """
 Checkpoints of LangGraph as items: one per checkpoint, and one per task with its writes.
 
-The namespace is the thread, and below it the checkpoint namespace of a subgraph. Keys begin
-with the checkpoint's id, so that a checkpoint and its writes are one range of keys, and the
-latest ones are the last.
+The namespace is the thread, and below it the checkpoint namespace of a subgraph. Keys begin with
+the checkpoint's id, so a checkpoint and its writes are one range of keys, and the latest ones come
+last.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             source: A path, or an open `memdb.MemDB` or `memdb.aio.MemDB`.
             serde: Turns checkpoints into bytes and back. None means LangGraph's own.
             user: The user whose checkpoints they are. None means MEMDB_USER, or "default".
-            app: They are items of its part `APP (checkpoints)`. None means MEMDB_APP, or
-                "default".
-            sessions: Also store the channel `messages` of a graph in the session of *app* with
-                the thread's id. `recall` and every other client find it there. None: unless
-                there is a *serde*, which may be meant to encrypt it.
+            app: The program; its checkpoints are items of the part `APP (checkpoints)`. None means
+                MEMDB_APP, or "default".
+            sessions: Whether to store the channel `messages` of a graph also in the session of
+                *app* with the thread's id. `recall` and every other client find it there. None
+                means True without a *serde*, because a serde may be meant to encrypt the messages.
             options: For `memdb.open`, with a path.
         """
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)
@@ -140,7 +140,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         self._is_watching = False
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint of a config, the latest without an id; None if there is none."""
+        """Return the checkpoint of a config, or without an id the latest; None if there is none."""
         labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
         wanted = (HostFile(self._db).stamp(), labels, checkpoint_id)
         asked, group = self._read_last
@@ -152,7 +152,11 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         return self._load(labels, *group, config if checkpoint_id else None)
 
     def _find_group(self, labels: Labels, checkpoint_id: str | None) -> Group | None:
-        """Return a checkpoint with its writes, the latest without an id; None if there is none."""
+        """
+        Return a checkpoint with its writes, or without an id the latest.
+
+        None if there is none.
+        """
         if not self._is_watching:  # from here on a stamp tells whether the file has changed
             self._is_watching = True
             HostFile(self._db).mark()
@@ -168,13 +172,13 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """
-        Yield checkpoints, those with the last id first.
+        Yield checkpoints, highest ids first.
 
         Args:
-            config: Only those of its thread, of its checkpoint namespace if it has one, and
-                with its checkpoint id. None means all threads.
-            filter: Only those whose metadata has these values; dots lead into objects.
-            before: Only those with a lower id than the one of this config.
+            config: Only checkpoints of its thread, its checkpoint namespace and its checkpoint id,
+                as far as it has them. None means all threads.
+            filter: Only checkpoints whose metadata has these values; dots lead into objects.
+            before: Only checkpoints with a lower id than that of this config.
             limit: Most checkpoints. None means all.
         """
         self._refuse_closed()
@@ -230,7 +234,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> None:
         """
-        Store a checkpoint; a large value that its parent has already is not stored again.
+        Store a checkpoint, without large values that its parent already has.
 
         Transaction: joins the caller's.
         """
@@ -259,7 +263,11 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
     def _new_said(
         self, labels: Labels, said: object
     ) -> tuple[Callable[[], None] | None, dict[str | None, BaseMessage]]:
-        """Return what adds a thread's new messages to its session, None without any; and all."""
+        """
+        Return a function that adds a thread's new messages to its session, or None.
+
+        And all messages.
+        """
         if not self._has_sessions or labels[1:] or not isinstance(said, (list, tuple)):
             return None, {}
         messages = {one.id: one for one in said if isinstance(one, BaseMessage)}
@@ -282,10 +290,10 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         """
-        Store what a task wrote, under its id and the place of each write.
+        Store the writes of a task, under its id and the place of each write.
 
         If a place already has a write, the new write is ignored. If all channels are special ones
-        (errors, interrupts, resumes), the new write replaces it.
+        (errors, interrupts, resumes), the new write replaces the stored one.
         """
         if not writes:
             return
@@ -346,7 +354,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             self._call(delete)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy the checkpoints and writes of a thread to another, whose equal ids they replace."""
+        """Copy the checkpoints and writes of a thread to another, and replace equal ids there."""
         source, target = str(source_thread_id), str(target_thread_id)
 
         def copy() -> None:
@@ -371,11 +379,11 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         Delete checkpoints of threads, with their writes.
 
         Args:
-            strategy: "keep_latest" leaves the latest checkpoint of each namespace, and those
-                before it that its delta channels are rebuilt from; "delete" leaves none.
+            strategy: "keep_latest" keeps the latest checkpoint of each namespace, and the earlier
+                ones that its delta channels need; "delete" keeps none.
 
         Raises:
-            ValueError: there is no such strategy.
+            ValueError: the strategy is unknown.
         """
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy is {strategy!r}: use 'keep_latest' or 'delete'")
@@ -407,9 +415,9 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """
-        Return what channels got since they were last stored whole, and that value.
+        Return the changes of channels since they were last stored whole, and that value.
 
-        Walks the parents of the config's checkpoint, each once.
+        It walks the parents of the config's checkpoint, each once.
         """
         target = self.get_tuple(config) if channels else None
         missing = dict.fromkeys(channels)
@@ -433,7 +441,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         }
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002 (LangGraph gives it)
-        """Return a version behind *current*, which no other process makes too."""
+        """Return a version after *current* that no other process makes too."""
         number = 0 if current is None else int(str(current).split(".", maxsplit=1)[0])
         return f"{number + 1:032}.{random.random():016}"
 
@@ -487,7 +495,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
     def _choose(
         self, config: RunnableConfig | None, before: RunnableConfig | None, size: int
     ) -> Iterator[tuple[Labels, Group]]:
-        """Return an iterator over what `list` may yield, by id."""
+        """Return an iterator over the candidates of `list`, by id."""
         ids = (configurable_of(one).get("checkpoint_id") for one in (config, before))
         between = key_range(*ids)
         configurable = configurable_of(config)
@@ -559,7 +567,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             yield target
 
     def _needed(self, labels: Labels, latest: Group) -> set[str]:
-        """Return the id of a checkpoint, and of those that its delta channels are rebuilt from."""
+        """Return the id of a checkpoint, and of those that its delta channels need."""
         target = self._load(labels, *latest)
         needed, missing = {id_of(latest[0])}, _delta_channels(target)
         for parent in self._parents(target) if missing else ():
@@ -585,6 +593,6 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
 
 
 def _delta_channels(target: CheckpointTuple) -> set[str]:
-    """Return the channels of a checkpoint that are stored as what they got since a snapshot."""
+    """Return the channels of a checkpoint that are stored as the changes since a snapshot."""
     counted = target.metadata.get("counters_since_delta_snapshot") or {}
     return {*counted} - {*target.checkpoint["channel_values"]}

@@ -68,8 +68,8 @@ class MemdbStore(ScopedAdapter, BaseStore):
 
     Attributes:
         embeddings: Makes the vectors of values and queries. None means no index configuration.
-        index_config: As it was given.
-        ttl_config: As it was given.
+        index_config: The index configuration, unchanged.
+        ttl_config: The configuration of expiry, unchanged.
 
     >>> with MemdbStore(":memory:") as store:
     ...     store.put(("notes", "ann"), "trip", {"text": "Pack the tent.", "stars": 3})
@@ -115,10 +115,10 @@ class MemdbStore(ScopedAdapter, BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """
-        Do several operations; a batch reads before it writes, and writes all or nothing.
+        Run several operations; a batch reads before it writes, and writes all or nothing.
 
         Raises:
-            InvalidNamespaceError: a label of a namespace is none; nothing was done.
+            InvalidNamespaceError: a label of a namespace is not allowed; nothing was done.
             ValueError: something else cannot be stored or searched; nothing was written.
         """
         todo = _checked(ops)
@@ -156,11 +156,11 @@ class MemdbStore(ScopedAdapter, BaseStore):
         and tried again after the interval.
 
         Args:
-            sweep_interval_minutes: None means as in the configuration of expiry, or 5.
+            sweep_interval_minutes: None means the interval in the configuration of expiry, or 5.
 
         Returns:
-            What is done when it has ended; cancelling it ends it. While a sweeper runs, its
-            own is returned again.
+            The returned future is done when the thread has ended; cancelling it ends the thread.
+            While a sweeper runs, its future is returned again.
 
         Raises:
             Closed: the file was closed.
@@ -180,7 +180,11 @@ class MemdbStore(ScopedAdapter, BaseStore):
             return self._sweeper.done
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """End what `start_ttl_sweeper` began; return whether it ended within *timeout* seconds."""
+        """
+        End the thread of `start_ttl_sweeper`.
+
+        Return whether it ended within *timeout* seconds.
+        """
         return self._sweeper is None or self._sweeper.stop(timeout)
 
     def _end(self) -> None:
@@ -193,7 +197,7 @@ class MemdbStore(ScopedAdapter, BaseStore):
         return error
 
     def _texts_of(self, todo: Sequence[Op]) -> tuple[list[str], list[str]]:
-        """Return the texts and queries of operations that need a vector, each once."""
+        """Return the texts and queries of operations that need a vector, without repetitions."""
         if self.embeddings is None:
             return [], []
         texts = [text for op in todo if isinstance(op, PutOp) for text in self._texts(op)]
@@ -213,7 +217,7 @@ class MemdbStore(ScopedAdapter, BaseStore):
         return dict(zip(texts, vectors, strict=True))
 
     def _texts(self, op: PutOp) -> list[str]:
-        """Return the texts of a value that each get a vector."""
+        """Return the texts of a value that get a vector each."""
         if self.embeddings is None or op.value is None or op.index is False:
             return []
         paths = self._fields if op.index is None else _paths(op.index)
@@ -239,7 +243,7 @@ class MemdbStore(ScopedAdapter, BaseStore):
         return results
 
     def _change(self, op: PutOp, vectors: Mapping[str, Vector]) -> PutItem | DeleteItem:
-        """Return what a put of LangGraph does to an item."""
+        """Return the change of an item by a put of LangGraph."""
         if op.value is None:
             return DeleteItem(op.namespace, op.key)
         if not hasattr(op.value, "keys"):
@@ -256,8 +260,8 @@ class MemdbStore(ScopedAdapter, BaseStore):
         """
         Return the items of a namespace and below it.
 
-        With a query the nearest first, and behind them those that were not compared; else
-        those that were put last.
+        With a query, the nearest are first, and items that were not compared follow. Without one,
+        the latest puts are first.
         """
         most = op.offset + op.limit
         if op.limit < 1 or op.offset < 0:
@@ -285,7 +289,7 @@ class MemdbStore(ScopedAdapter, BaseStore):
     def _newest(
         self, prefix: Sequence[str], where: Mapping[str, Any] | None, limit: int
     ) -> Iterator[StoredItem]:
-        """Yield items, those that were put last first."""
+        """Yield items, the latest puts first."""
         page: list[StoredItem] = []
         while limit > 0:
             size = min(limit, PAGE)
@@ -327,7 +331,7 @@ class Sweeper:
     A thread that removes expired items at an interval.
 
     Attributes:
-        done: Is done when it has ended; cancelling it ends it.
+        done: A future that is done when the thread has ended; cancelling it ends the thread.
     """
 
     def __init__(self, sweep: Callable[[], object], pause_s: float) -> None:
@@ -341,7 +345,7 @@ class Sweeper:
         self._thread.start()
 
     def stop(self, timeout: float | None) -> bool:
-        """End it; return whether it ended within *timeout* seconds."""
+        """End the thread; return whether it ended within *timeout* seconds."""
         self._is_ending.set()
         self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -359,7 +363,7 @@ class Sweeper:
 
 
 def _checked(ops: Iterable[Op]) -> list[Op]:
-    """Return operations as a list; ValueError if one is none, or has what cannot be used."""
+    """Return operations as a list; ValueError for something else, or for unusable fields."""
     todo = [*ops]
     for op in todo:
         if not isinstance(op, (GetOp, PutOp, SearchOp, ListNamespacesOp)):
@@ -371,7 +375,7 @@ def _checked(ops: Iterable[Op]) -> list[Op]:
 
 
 def _require_usable(op: Op) -> None:
-    """Refuse what LangGraph's own checks let through: other types of namespaces and numbers."""
+    """Refuse wrong types of namespaces and numbers, which LangGraph's own checks accept."""
     if isinstance(op, (SearchOp, ListNamespacesOp)):
         int_value(op.limit, "limit", -MAX_NUMBER, MAX_NUMBER)
         int_value(op.offset, "offset", -MAX_NUMBER, MAX_NUMBER)
@@ -405,7 +409,7 @@ def _paths(fields: Iterable[str]) -> tuple[Any, ...]:
 
 
 def _where(condition: Mapping[str, Any] | None, path: str = "") -> dict[str, Any] | None:
-    """Return a filter as items have it: an object in it is one of fields, which are named."""
+    """Return a filter in the form of items; an object in it is a condition on named fields."""
     if not condition:
         return None
     where: dict[str, Any] = {}
@@ -424,7 +428,7 @@ def _where(condition: Mapping[str, Any] | None, path: str = "") -> dict[str, Any
 
 
 def _literal(conditions: Iterable[MatchCondition], kind: str) -> tuple[str, ...]:
-    """Return the labels before the first wildcard of a condition of a kind, () if there is none."""
+    """Return the labels before the first wildcard of conditions of a kind, () if there is none."""
     for one in conditions:
         if one.match_type == kind:
             path = tuple(one.path)
@@ -433,7 +437,7 @@ def _literal(conditions: Iterable[MatchCondition], kind: str) -> tuple[str, ...]
 
 
 def _does_match(condition: MatchCondition, labels: tuple[str, ...]) -> bool:
-    """Return whether a namespace begins or ends as a condition says; "*" is any one label."""
+    """Return whether a namespace begins or ends as a condition demands; "*" is any one label."""
     path = tuple(condition.path)
     if condition.match_type not in ("prefix", "suffix"):
         raise InvalidInput(f"match_type is {condition.match_type!r}: use 'prefix' or 'suffix'")
@@ -448,7 +452,7 @@ def _time(time_ms: int) -> datetime:
 
 
 def _value(stored: StoredItem) -> dict[str, Any]:
-    """Return the value of an item; what no store of LangGraph put there is under "value"."""
+    """Return the value of an item; a value of another program is under "value"."""
     value = stored.value
     return value if isinstance(value, dict) else {"value": value}
 

@@ -1,9 +1,9 @@
 """
 LlamaIndex on one memdb file (extra `llamaindex`, llama-index-core 0.14.24 or newer).
 
-`MemdbChatStore` keeps the messages of `Memory` in sessions that recall finds and every other
-client reads; `MemdbVectorStore` keeps nodes as items, found by the vectors of your
-embedding model. `docs/llamaindex.md` has the mapping.
+`MemdbChatStore` stores the messages of `Memory` in sessions, which recall finds and every other
+client reads. `MemdbVectorStore` stores nodes as items, found by the vectors of your embedding
+model. `docs/llamaindex.md` has the mapping.
 
     memory = Memory.from_defaults(session_id="trip", chat_store=MemdbChatStore("agent.db"))
     storage = StorageContext.from_defaults(vector_store=MemdbVectorStore("agent.db"))
@@ -25,5 +25,5 @@ _MODULES = {"MemdbChatStore": "chat", "MemdbVectorStore": "vectors"}
 
 
 def __getattr__(name: str) -> object:
-    """Import llama-index-core with the first class that is asked for."""
+    """Import llama-index-core with the first class that is used."""
     return import_class(__name__, _MODULES, name, "llama_index.core", "llamaindex")

@@ -1,8 +1,8 @@
 """
-Chat store: what `Memory` of LlamaIndex keeps, as messages of memdb's sessions.
+Chat store: the messages of LlamaIndex's `Memory` as messages of memdb's sessions.
 
-A message of LlamaIndex comes back as its own JSON form keeps it. What other clients wrote is given
-as the messages that say the same, one for each result of a tool.
+A message of LlamaIndex is returned equal to its own JSON form. Messages of other clients are
+returned as messages with the same text, one for each result of a tool.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def to_stored(message: ChatMessage, field: str = "message") -> NewMessage:
 
 
 def _read(data: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the role and parts of a message in memdb's words."""
+    """Return the role and parts of a message in memdb's form."""
     role = str(role_of(ROLES.get(data["role"], data["role"])))
     more = data["additional_kwargs"]
     parts = [_part(block) for block in data["blocks"]]
@@ -105,7 +105,7 @@ def _part(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_messages(stored: Message) -> list[ChatMessage]:
-    """Return the messages of LlamaIndex that a stored message is, one at least."""
+    """Return the messages of LlamaIndex in a stored message, at least one."""
     own = own_form(stored, LLAMAINDEX)
     if own is not None:
         return [ChatMessage.model_validate(own)]
@@ -157,7 +157,7 @@ PAGE = 100
 
 class MemdbChatStore(FileOwner, AsyncDBChatStore):
     """
-    Messages by key, each key a session that recall finds and every other client reads.
+    Messages by key. Each key is a session that recall finds and every other client reads.
 
     An archived message stays where it is; only its status changes. The id of a message is
     its seq.
@@ -172,7 +172,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
         self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
     ) -> None:
         """
-        Keep messages in the sessions of a scope.
+        Store messages in the sessions of a scope.
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
@@ -191,7 +191,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name that LlamaIndex knows the class by."""
+        """Return the name of the class in LlamaIndex."""
         return "MemdbChatStore"
 
     async def get_messages(
@@ -212,7 +212,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
             limit: Most messages, counted from *offset*. None means all.
             offset: How many of the oldest to skip.
 
-        Cost: reads the messages up to the last that it returns.
+        Cost: reads the messages up to the last one that it returns.
         """
         for number, name in ((limit, "limit"), (offset, "offset")):
             if number is not None:
@@ -225,9 +225,9 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE
     ) -> int:
         """
-        Return how many messages a key has; None means both statuses.
+        Return the number of messages of a key; None means both statuses.
 
-        Cost: none is read, unless some are archived: then those that are active are.
+        Cost: no message is read, unless some are archived; then the active ones are read.
         """
         return await self._file.read(partial(self._count, key, _status(status)))
 
@@ -247,7 +247,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
     async def set_messages(
         self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
-        """Put messages in the place of all that a key has, in one transaction."""
+        """Replace all messages of a key, in one transaction."""
         new = _checked(messages)
 
         def replace() -> None:
@@ -370,7 +370,7 @@ def _status(status: MessageStatus | None) -> MessageStatus | None:
 
 
 def _is_span(value: Any) -> bool:
-    """Return whether a value of metadata is the first and the last seq of a span."""
+    """Return whether a value in metadata is the first and the last seq of a span."""
     return (
         isinstance(value, list) and len(value) == 2 and all(type(seq) is int for seq in value)  # noqa: PLR2004 (first and last)
     )
@@ -385,7 +385,7 @@ def _restore(stored: Iterable[Message]) -> list[ChatMessage]:
 
 
 def _joined(spans: Spans, seqs: Iterable[int]) -> Spans:
-    """Return spans that hold *seqs* too; neighbours become one."""
+    """Return spans that also contain *seqs*; neighbouring spans are joined."""
     made: Spans = []
     for first, last in sorted([*spans, *([seq, seq] for seq in seqs)]):
         if made and first <= made[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Vector store: nodes as items, found by the vectors that LlamaIndex gives with them."""
+"""Vector store: nodes as items, found by the vectors that LlamaIndex passes with them."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
     """
     Nodes with vectors, in a namespace of items.
 
-    Similarities are cosines, -1 to 1. The modes "default" and "mmr" are supported. The text
-    of a node is found by `scope.recall` too, by its words.
+    Similarities are cosines, -1 to 1. The modes "default" and "mmr" are supported. `scope.recall`
+    finds the text of a node too, by its words.
     """
 
     stores_text: bool = True
@@ -82,7 +82,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
         **options: Any,
     ) -> None:
         """
-        Keep nodes in a namespace of items.
+        Store nodes in a namespace of items.
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
@@ -111,7 +111,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
         """
         Add nodes with their embeddings, all of them or none, and return their ids.
 
-        A node whose id the store has takes the place of that one; options change nothing.
+        A node replaces the stored one with the same id; options have no effect.
 
         Raises:
             InvalidInput: a node has no embedding, or its id or metadata cannot be stored.
@@ -184,7 +184,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
     delete_nodes, adelete_nodes = twins(_delete_nodes)
 
     def _delete(self, ref_doc_id: str, **_options: Any) -> None:
-        """Remove the nodes of a document; nothing if there are none."""
+        """Remove the nodes of a document; do nothing if there are none."""
         if not isinstance(ref_doc_id, str):  # None is also that of nodes without one
             return
         with self.client.transaction():
@@ -204,8 +204,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
         Return the nodes nearest to the embedding of a query, nearest first.
 
         Raises:
-            InvalidInput: the mode is another than "default" and "mmr", or there is no
-                embedding.
+            InvalidInput: the mode is neither "default" nor "mmr", or there is no embedding.
         """
         is_mmr = query.mode == VectorStoreQueryMode.MMR
         if not is_mmr and query.mode != VectorStoreQueryMode.DEFAULT:
@@ -243,7 +242,11 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
     query, aquery = twins(_query, "search")
 
     def _where(self, query: VectorStoreQuery) -> dict[str, Any]:
-        """Return what a query asks of nodes as a filter of items; an index gives [] for all."""
+        """
+        Return a query's conditions on nodes as a filter of items.
+
+        An index returns [] for all.
+        """
         where, rest = _split(query.filters)
         where = dict(where or {})
         if query.doc_ids:
@@ -257,7 +260,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
 
 
 def _split(filters: MetadataFilters | None) -> tuple[dict[str, Any] | None, MetadataFilters | None]:
-    """Return filters as a filter of items, or as they are where that says it otherwise."""
+    """Return filters as a filter of items, or unchanged if items have no such filter."""
     if filters is None or not filters.filters:
         return None, None
     where: dict[str, Any] = {}
@@ -279,7 +282,7 @@ def _split(filters: MetadataFilters | None) -> tuple[dict[str, Any] | None, Meta
 
 
 def _is_node(item: Item) -> bool:
-    """Return whether an item keeps a node; another program may have put anything there."""
+    """Return whether an item is a node; another program may have stored anything there."""
     value = item.value
     return (
         isinstance(value, dict)

@@ -1,8 +1,8 @@
 """
 Model Context Protocol: one user's memory as a server.
 
-`memdb mcp FILE --user NAME` runs it over stdio. `make_server` gives the object that the
-mcp package serves over any transport (extra `mcp`, as for HTTP).
+`memdb mcp FILE --user NAME` runs it over stdio. `make_server` returns the object that the mcp
+package serves over any transport (extra `mcp`, as for HTTP).
 
 >>> import asyncio, memdb.aio
 >>> from memdb.integrations.mcp import make_server

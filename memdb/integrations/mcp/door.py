@@ -1,9 +1,8 @@
 """
-The answers to the requests of the Model Context Protocol, from one scope.
+Answer the requests of the Model Context Protocol from one scope.
 
 Requests and answers are plain JSON objects, as on the wire: nothing here needs the mcp package.
-Whatever a client asks, it is answered and the server continues: a wrong call gets an error that
-says what to do.
+Every request is answered and the server continues: a wrong call gets an error that says what to do.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ INVALID_PARAMS = -32602
 
 
 class Refused(Exception):
-    """A request that is answered with an error of the protocol: its code, a sentence, and data."""
+    """A refused request: the code of the protocol's error, a sentence, and data."""
 
     def __init__(self, code: int, sentence: str, data: Any = None) -> None:
         """Answer with *sentence*."""
@@ -67,7 +66,7 @@ class Refused(Exception):
 
 
 def takes(*required: str, **fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a request's parameters; others are skipped."""
+    """Return the schema of a request's parameters; additional ones are ignored."""
     return {**shape(*required, **fields), "additionalProperties": True}
 
 
@@ -92,11 +91,11 @@ PARAMS = {
 
 class Door:
     """
-    The requests that a client may make of one scope.
+    The requests of a client about one scope.
 
     Attributes:
-        requests: What answers each method of `PARAMS`; the parameters are right by its schema.
-        subscriptions: Who hears of changes.
+        requests: The handler of each method of `PARAMS`; it gets parameters that match the schema.
+        subscriptions: The clients that are notified of changes.
     """
 
     def __init__(self, db: MemDB, run: Run, user: str, app: str) -> None:
@@ -104,7 +103,7 @@ class Door:
         Answer from the memory of *user*.
 
         Args:
-            run: Does a call in a thread of the file, as `memdb.aio.MemDB.run` does.
+            run: Runs a call in a thread of the file, as `memdb.aio.MemDB.run` does.
 
         Raises:
             InvalidInput: a name is unusable.
@@ -131,7 +130,7 @@ class Door:
         return {"tools": [_definition(tool) for tool in self._tools.values()]}
 
     async def _call_tool(self, caller: Caller, params: Arguments) -> Answer:
-        """Do a call in a thread of the file, beside others unless it is quick to write."""
+        """Run a call in a thread of the file, beside others unless it is a quick write."""
         tool = self._tools.get(params["name"])
         if tool is None:
             shown = params["name"][:MAX_SHOWN]
@@ -201,7 +200,7 @@ class Door:
         return found
 
     async def _list_templates(self, _caller: Caller, _params: Arguments) -> Answer:
-        """Return how the URIs of resources are made."""
+        """Return the templates of the URIs of resources."""
         shapes = {
             "session": "sessions/{session}",
             "artifact of a session": "sessions/{session}/artifacts/{name}",
@@ -226,7 +225,7 @@ class Door:
         return {"contents": [{"uri": uri, "mimeType": content["mime"], **body, "_meta": meta}]}
 
     def _read(self, db: MemDB, uri: str) -> Answer | None:
-        """Return the text or bytes of a resource, its media type, and who wrote it."""
+        """Return the text or bytes of a resource, its media type and its writer."""
         scope = db.scope(*self._place)
         match _place(uri):
             case session, None:
@@ -244,7 +243,11 @@ class Door:
         return None
 
     def _stamps(self, db: MemDB, uris: Collection[str]) -> dict[str, object]:
-        """Return for each resource what changes with it, None without it; "" is the list of all."""
+        """
+        Return a value for each resource that changes with it, None for an absent one.
+
+        "" is the list of all.
+        """
         scope = db.scope(*self._place)
         stamps: dict[str, object] = {}
         for uri in uris:
@@ -261,7 +264,7 @@ class Door:
 
 
 def _definition(tool: Tool) -> dict[str, Any]:
-    """Return the description of a tool, as it is sent."""
+    """Return the description of a tool for clients."""
     return {
         "name": tool.name,
         "title": tool.title,
@@ -278,12 +281,12 @@ def _definition(tool: Tool) -> dict[str, Any]:
 
 
 def _writer(caller: Caller) -> str | None:
-    """Return the writer of rows that a client stores; None means the server's own."""
+    """Return the writer of rows that a client stores; None means the server's name."""
     return None if caller.client is None else f"mcp:{caller.client}"
 
 
 def _place(uri: str) -> tuple[str, None] | tuple[str | None, str] | None:
-    """Return session and artifact of a URI; without the latter it is the session's own."""
+    """Return session and artifact of a URI; without an artifact it is the session itself."""
     if not uri.startswith(SCHEME):
         return None
     match [unquote(part) for part in uri[len(SCHEME) :].split("/")]:
@@ -302,7 +305,7 @@ def _uri(one: ArtifactVersion) -> str:
 
 
 def _start(cursor: str | None) -> int:
-    """Return where the page of a cursor begins."""
+    """Return the first row of the page that a cursor names."""
     if cursor is None:
         return 0
     digits = cursor.isascii() and cursor.isdecimal() and len(cursor) < MAX_CURSOR_CHARS
@@ -316,9 +319,9 @@ def _start(cursor: str | None) -> int:
 
 def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
     """
-    Return *given* as models mean it: without null, and with 5 for "5".
+    Return *given* as models mean it: without null, and "5" as 5.
 
-    A tool that takes null itself gets it.
+    A tool that accepts null gets it.
     """
     fields = tool.arguments["properties"]
     kinds = {field: fields.get(field, {}).get("type") for field in given}
@@ -330,7 +333,7 @@ def _whole(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count(value: Any) -> Any:
-    """Return a whole number that is written as a text; others as they are."""
+    """Return the number in a text such as "5"; other values unchanged."""
     is_number = isinstance(value, str) and re.fullmatch("-?[0-9]{1,15}", value)
     return int(value) if is_number else value
 

@@ -2,7 +2,7 @@
 The protocol around the answers: versions, the handshake, and the errors.
 
 Two forms are spoken. Up to 2025 a client begins with `initialize`. Since 2026 there is no
-handshake: each request names its version in `_meta`, and each answer says what it is.
+handshake: each request names its version in `_meta`, and each answer describes itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def reply(door: Door, caller: Caller, method: str, params: dict[str, Any])
     Return the result of a request.
 
     Raises:
-        Refused: it is none of the protocol, or its parameters are wrong.
+        Refused: the method is unknown, or its parameters are wrong.
     """
     meta = params.get("_meta")
     if method != "initialize" and isinstance(meta, dict) and VERSION in meta:
@@ -108,7 +108,7 @@ async def _reply_without_handshake(
 
 
 def in_form_of(version: str, method: str, answer: Answer) -> Answer:
-    """Return the answer to a method as a version of the protocol has it."""
+    """Return the answer to a method in the form of a version of the protocol."""
     if version != NEWEST:
         return answer
     kept = {"ttlMs": 0, "cacheScope": "private"} if method in KEPT else {}

@@ -1,4 +1,4 @@
-"""The scope's answers as a server of the mcp package, for its transports."""
+"""A server of the mcp package with the scope's answers, for the package's transports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_server(db: aio.MemDB, *, user: str, app: str = "default") -> Server[Any
     Return a server of the mcp package for the memory of *user*.
 
     Args:
-        db: Stays open, and is closed by the caller.
+        db: The open file; the caller closes it.
 
     Raises:
         InvalidInput: the mcp package is not installed, or a name is unusable.
@@ -34,7 +34,7 @@ def make_server(db: aio.MemDB, *, user: str, app: str = "default") -> Server[Any
 
 
 def server_of(door: Door) -> Server[Any]:
-    """Return a server that passes requests on; raise InvalidInput without the mcp package."""
+    """Return a server that passes requests to *door*; InvalidInput without the mcp package."""
     try:
         import mcp_types as types
         from mcp.server import Server

@@ -1,13 +1,13 @@
 """
 Serve MCP over standard input and output, without the mcp package (ADR-0069).
 
-Each message is a line of JSON-RPC 2.0; one that is none is answered with an error. The pipes are
-read and written by threads that are left behind, so that a signal ends a server whose client is
+Each message is a line of JSON-RPC 2.0; any other line is answered with an error. Threads read and
+write the pipes. They are not waited for at the end, so a signal can end a server whose client is
 silent.
 
-A signal or the client asks a server to end. A client that is killed asks nothing, and the pipe
-stays open if another of its children has it. So the server ends when its parent is another
-process than at first, unless MEMDB_MCP_STAY is set.
+A signal or the client asks the server to end. A killed client cannot ask, and the pipe stays open
+if another child of the client has it. So the server also ends when its parent process changes,
+unless MEMDB_MCP_STAY is set.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STAY = "MEMDB_MCP_STAY"
 
 
 class Ending:
-    """Whether a server is to end, and what it still has to do."""
+    """Whether a server is to end, and which calls it still has to finish."""
 
     def __init__(self) -> None:
         """Begin before anybody asked."""
@@ -53,7 +53,7 @@ class Ending:
         self.idle: Callable[[], Awaitable[object]] = _nothing
 
     def tell(self) -> None:
-        """Ask the server to end; from any thread, and from a handler of signals."""
+        """Ask the server to end; callable from any thread and from a signal handler."""
         self._requested = True
         if self._waiting is not None:
             loop, event = self._waiting
@@ -61,14 +61,14 @@ class Ending:
                 loop.call_soon_threadsafe(event.set)
 
     async def requested(self) -> None:
-        """Return when somebody has asked."""
+        """Return when the end was requested."""
         event = asyncio.Event()
         self._waiting = asyncio.get_running_loop(), event
         if not self._requested:
             await event.wait()
 
     async def finished(self, asked: Collection[object]) -> None:
-        """Return when the calls under way are done, and *asked* is empty or a second is over."""
+        """Return when the running calls are done, and *asked* is empty or a second has passed."""
         waited_s = 0.0
         while asked and waited_s < GRACE_S:
             await self.idle()
@@ -113,7 +113,7 @@ def catch_signals(end: Ending) -> Iterator[None]:
 
 
 async def over_stdio(door: Door, end: Ending) -> None:
-    """Answer the client at standard input and output until it goes, or *end* is set."""
+    """Answer the client over standard input and output until it disconnects, or *end* is set."""
     # Whatever reads standard input finds it empty, and whatever prints does so as an error.
     with _taken(0, None) as reading, _taken(1, 2) as writing:
         client = _Client(door, end, reading, writing)
@@ -129,7 +129,7 @@ async def over_stdio(door: Door, end: Ending) -> None:
 
 @contextmanager
 def _taken(number: int, instead: int | None) -> Iterator[int]:
-    """Keep a standard stream for the protocol; what else reads or prints gets *instead*."""
+    """Reserve a standard stream for the protocol; other code that uses it gets *instead*."""
     null = os.open(os.devnull, os.O_RDWR)
     own = os.dup(number)
     os.dup2(null if instead is None else instead, number)
@@ -193,7 +193,7 @@ class _Client:
             task.cancel()
 
     async def leave(self) -> None:
-        """Listen no more when the server is to end."""
+        """Stop listening when the server is to end."""
         await self._end.requested()
         self._listening.cancel()
 
@@ -282,7 +282,7 @@ class _Client:
 
 
 def _read_line(pipe: BinaryIO) -> bytes:
-    """Return the next line, b"" at the end; `TOO_LONG` for one that is thrown away."""
+    """Return the next line, b"" at the end; `TOO_LONG` for a line that was skipped."""
     parts: list[bytes] = []
     size = 0
     while part := pipe.readline(READ_BYTES):
@@ -306,7 +306,11 @@ def _is_id(value: object) -> bool:
 
 
 def _parts_of(message: Any) -> tuple[Any, str | None, dict[str, Any]]:
-    """Return id, method and parameters of a message: id None: a notification; method None: none."""
+    """
+    Return id, method and parameters of a message.
+
+    The id is None for a notification, the method None for an invalid message.
+    """
     if not isinstance(message, dict):
         return None, None, {}
     number, method, params = (message.get(name) for name in ("id", "method", "params"))

@@ -1,9 +1,9 @@
 """
-News of changes of resources, through whatever process they come.
+Notify clients of changes of resources, by any process.
 
-A change by a tool of this server is announced before the tool's answer. Changes of other clients
-of the file are seen by SQLite's counter of commits, which is read `POLL_S` apart while there are
-subscriptions.
+A change by a tool of this server is announced before the tool's answer. Changes by other clients of
+the file are seen in SQLite's counter of commits, which is read every `POLL_S` seconds while there
+are subscriptions.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ WANTED = (
 
 class Caller(Protocol):
     """
-    A client that asks something.
+    A client that sent a request.
 
     Attributes:
-        connection: The same for each request of one client.
+        connection: The same object for each request of one client.
         request: Id of this request.
         client: Name that the client gave itself; None means that it gave none.
     """
@@ -57,10 +57,10 @@ class Caller(Protocol):
 
 
 class Subscriptions:
-    """The clients of one server, and the resources that each wants to hear of."""
+    """The clients of one server, and the resources that each has subscribed to."""
 
     def __init__(self, db: MemDB, run: Run, stamps: Stamps) -> None:
-        """Find changes by *stamps*: for each URI a value that changes with the resource."""
+        """Find changes by *stamps*: a value for each URI that changes with the resource."""
         self._db = db
         self._run = run
         self._stamps = stamps
@@ -72,7 +72,7 @@ class Subscriptions:
         self._polling: asyncio.Task[None] | None = None
 
     async def subscribe(self, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-        """Send changes of a resource to a client until it unsubscribes; any URI will do."""
+        """Send a client the changes of a resource until it unsubscribes; any URI is accepted."""
 
         async def tell(uri: str) -> None:
             await caller.notify("notifications/resources/updated", {"uri": uri})
@@ -93,7 +93,7 @@ class Subscriptions:
         return connection in self._listeners
 
     def leave(self, connection: object) -> None:
-        """Forget a client that has gone."""
+        """Forget a client that has disconnected."""
         self._listeners.pop(connection, None)
 
     async def listen(self, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Subscriptions:
 
     @asynccontextmanager
     async def changing(self) -> AsyncIterator[None]:
-        """Announce what has changed, after a block that changes the file."""
+        """Announce changes after a block that changes the file."""
         self._own_calls += 1
         try:
             yield
@@ -142,7 +142,7 @@ class Subscriptions:
             self._own_calls -= 1
 
     async def _announce(self) -> None:
-        """Send news of whatever has changed since the last look."""
+        """Announce everything that has changed since the last check."""
         async with self._lock:
             wanted = self._wanted()
             if not wanted:
@@ -164,13 +164,13 @@ class Subscriptions:
         return set().union(*(uris for uris, _ in self._listeners.values()))
 
     async def _begin(self) -> None:
-        """Read the present stamps, and look at the file from time to time."""
+        """Read the current stamps, and check the file from time to time."""
         await self._announce()
         if self._polling is None or self._polling.done():
             self._polling = asyncio.get_running_loop().create_task(self._poll())
 
     async def _poll(self) -> None:
-        """Announce what others change, while somebody wants to hear it."""
+        """Announce changes by others, while a client has subscribed."""
         with suppress(Closed):
             while self._wanted():
                 await asyncio.sleep(POLL_S)

@@ -2,9 +2,9 @@
 The tools that a model gets over MCP, each a call of one scope.
 
 A tool is its schemas, its hints and a function from checked arguments to a
-JSON object. Nothing here knows the protocol. Every text of an object is escaped
-(`escaped`) before it leaves; an object with a text says who wrote it. Errors name
-the arguments of the tools in place of those of the Python calls.
+JSON object. This module is independent of the protocol. Every text in an answer is escaped
+(`escaped`). An object with a text names its writer. Errors name the arguments of the tools instead
+of those of the Python calls.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ WORDS = (
 
 
 def said(error: MemDBError, given: Mapping[str, Any]) -> str:
-    """Return the sentence for a call, or a resource, that had the arguments *given*."""
+    """Return the error text for a call, or a resource, with the arguments *given*."""
     match error:
         case NotFound(kind="summary"):
             return (
@@ -80,13 +80,13 @@ def halved(value: object) -> bool:
 
 
 class Framed(str):
-    """A text that memdb wrote around escaped ones, such as a block of a context."""
+    """A text by memdb around escaped ones, such as a block of a context."""
 
     __slots__ = ()
 
 
 def escaped(value: Any) -> Any:
-    """Return an answer whose texts cannot pass for a block or a speaker; `Framed` stays."""
+    """Return an answer whose texts cannot be mistaken for a block or a speaker; `Framed` stays."""
     if isinstance(value, str):
         return value if isinstance(value, Framed) else quoted(value)
     if isinstance(value, dict):
@@ -108,8 +108,8 @@ class Tool(Record):
     Attributes:
         read_only: It changes nothing.
         destructive: It removes something.
-        idempotent: Again with the same arguments changes nothing more.
-        ordered: It is quick to write, and runs in the order of such calls.
+        idempotent: The same call again changes nothing more.
+        ordered: It is a quick write, and runs in the order of such calls.
         is_logged: The context log has its answers under the client's name.
     """
 
@@ -212,7 +212,7 @@ CERTAINTIES = {
 
 
 def written(trust: str, role: str | None, writer: str | None) -> Answer:
-    """Return who wrote a text, and how far it is to be trusted."""
+    """Return the writer of a text, and its trust."""
     return {"trust": trust, "role": role or "", "writer": writer or ""}
 
 

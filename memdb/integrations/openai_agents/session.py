@@ -1,16 +1,15 @@
 """
-The session that the Agents SDK keeps its items in.
+The session in which the Agents SDK keeps its items.
 
 Hosts make an object per conversation and call it from any event loop; the file
 behind them is opened once per process. Its writes run in one thread, in the order
-of the calls, and its reads beside them. `OpenAIResponsesCompactionSession` of the
-SDK shortens a conversation by clearing and adding; between the two a crash would
-lose it. Here that is one transaction. The SDK looks for these methods by names
-with an underscore; an SDK that does not never calls them.
+of the calls, and its reads beside them. `OpenAIResponsesCompactionSession` of the SDK shortens a
+conversation by clearing and adding, and a crash between the two would lose it. Here that is one
+transaction. The SDK finds these methods by names with an underscore; an older SDK never calls them.
 
-Answers that are still true are kept, because a thread switch is half of a small read's time.
-`HostFile(db).mark()` tells commits of other processes from our own, so an answer stays true
-over our own new items.
+Valid answers are cached, because a thread switch takes half of the time of a small read.
+`HostFile(db).mark()` distinguishes commits of other processes from our own, so an answer stays
+valid after our own new items.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class Answers:
         self._lock = Lock()  # of who changes it: threads read beside each other
 
     def get(self, db: MemDB, chat: Hashable, most: int | None) -> list[Item] | None:
-        """Return an answer that is true now, None without; never waits."""
+        """Return a cached answer that is valid now, or None; never waits."""
         known = self._known.get((chat, most))
         if known is None or known.mark.stamp != HostFile(db).stamp():
             return None
@@ -109,7 +108,7 @@ class Answers:
         newest: int,
         found: list[Item],
     ) -> None:
-        """Keep what was read after *mark*, unless it is large."""
+        """Keep an answer that was read after *mark*, unless it is large."""
         copies = None if mark is None else _copies(found, MAX_KEPT_BYTES)
         with self._lock:
             self._known.pop((chat, most), None)
@@ -120,11 +119,11 @@ class Answers:
 
     def grew(self, db: MemDB, chat: Hashable, span: tuple[int, int], items: Iterable[Item]) -> None:
         """
-        Note that *items*, of the messages of *span*, were just added by this thread.
+        Note that this thread has just added *items*, of the messages of *span*.
 
-        The cache is extended only if nothing else can have happened since. Nobody else committed,
-        no seq lies between, and this session committed once at most (not at all if the transaction
-        was noted before).
+        The cache is extended only if nothing else can have changed. No one else committed, no seq
+        is in between, and this session committed at most once (not at all if the transaction was
+        noted before).
         """
         with self._lock:
             self._extend(db, chat, span, items)
@@ -160,7 +159,7 @@ def _newest(copies: list[bytes], most: int | None) -> list[bytes]:
 
 
 def _copies(values: Iterable[object], room: int) -> list[bytes] | None:
-    """Return JSON values as bytes, None where they are over *room*; stops there."""
+    """Return JSON values as bytes; None if they exceed *room*, and then stop there."""
     copies = []
     for value in values:
         copy = marshal.dumps(value)  # type: ignore[arg-type]  # other types raise
@@ -175,7 +174,7 @@ MEMORY = ":memory:"
 
 
 class SharedFile:
-    """A file that is opened at the first call, and closed by the last of its users."""
+    """A file that is opened at the first call, and closed by its last user."""
 
     def __init__(
         self,
@@ -185,7 +184,7 @@ class SharedFile:
         opened: memory.MemDB | aio.MemDB | None = None,
     ) -> None:
         """
-        Serve *path* with the options of `memdb.open`; *count* counts tokens as it does.
+        Open *path* with the options of `memdb.open`; *count* counts tokens in the same way.
 
         *opened* is the file if the caller opened it; None opens it at the first call.
 
@@ -204,7 +203,7 @@ class SharedFile:
 
     @classmethod
     def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
-        """Return what serves a file that somebody else opened and closes."""
+        """Return the user of a file that the caller opened and closes."""
         sync = db if isinstance(db, memory.MemDB) else db.blocking
         return cls(db.path, {}, sync.file.count_tokens, db)
 
@@ -226,7 +225,7 @@ class SharedFile:
         most: int | None,
         work: Callable[[memory.MemDB], tuple[list[Item], int]],
     ) -> list[Item]:
-        """Return the newest *most* items of *chat*; *work* reads them, if they are not known."""
+        """Return the newest *most* items of *chat*; *work* reads them if they are not cached."""
         db = self._db or await self.db()
         known = self.answers.get(db.blocking, chat, most)
         if known is not None:
@@ -248,18 +247,22 @@ class SharedFile:
         return await db.run(work, kind=kind, to_end=to_end)
 
     def note_added(self, chat: Hashable, stored: list[Message]) -> None:
-        """Keep the answers about *chat* true over messages just added; in the worker thread."""
+        """
+        Keep the cached answers about *chat* valid for messages just added.
+
+        In the worker thread.
+        """
         if self._db is not None:
             items = (item for message in stored for item in items_of(message))
             self.answers.grew(self._db.blocking, chat, (stored[0].seq, stored[-1].seq), items)
 
     def hold(self) -> Self:
-        """Count one more who uses it."""
+        """Count one more user."""
         self._users += 1
         return self
 
     def release(self) -> None:
-        """End after the last who uses it; the file is closed if it was opened here."""
+        """End after the last user; close the file if it was opened here."""
         with _guard:
             self._users -= 1
             if self._users:
@@ -279,7 +282,7 @@ _guard = threading.Lock()
 
 def file_of(file: File, options: dict[str, Any]) -> SharedFile:
     """
-    Return what serves *file*, held once more; give it back by `release`.
+    Return the shared user of *file*, with one more reference; `release` drops it.
 
     A path is opened once in a process, unless it has options or is ":memory:".
 
@@ -315,7 +318,7 @@ class Compacting(Branching):
     """The part of `MemDBSession` that the SDK's compaction uses."""
 
     async def _atomic_replace_items(self, items: list[Item]) -> bool:
-        """Put *items* in the place of all that the current branch holds."""
+        """Replace all items of the current branch with *items*."""
         if not self._is_plain():
             return False
         branch, new = self._branch, [to_message(item) for item in items]
@@ -336,11 +339,10 @@ class Compacting(Branching):
         self, limit: int, *, prune_prefix: Test | None = None
     ) -> Any | None:
         """
-        Return the newest *limit* items with the replacement of the last ones, None without one.
+        Return the newest *limit* items and a function that replaces the last ones, or None.
 
-        The SDK's `_CompactionSnapshot`. Replacing gives False, and changes
-        nothing, where the conversation went on since. It also removes the
-        oldest items as far as *prune_prefix* says.
+        The SDK's `_CompactionSnapshot`. The replacement returns False and changes nothing if the
+        conversation has changed since. It also removes the oldest items, as *prune_prefix* decides.
         """
         try:
             from agents.memory.session import _CompactionSnapshot
@@ -374,7 +376,7 @@ class Compacting(Branching):
         return _CompactionSnapshot([item for _, item in rows], complete, replace_suffix)
 
     def _is_plain(self) -> bool:
-        """Return whether no subclass gives or takes other items than are stored."""
+        """Return whether no subclass changes the items that are stored or returned."""
         return all(
             getattr(type(self), name) is getattr(MemDBSession, name)
             for name in ("get_items", "add_items")
@@ -398,7 +400,7 @@ def _expired(chat: Session, before_seq: int, test: Test | None) -> Iterator[int]
 
 
 class MemDBSession(Compacting):
-    """A conversation as the Agents SDK keeps it: `agents.Session`, with more."""
+    """A conversation in the form of the Agents SDK: `agents.Session`, with more calls."""
 
     session_settings: SessionSettings | None
 
@@ -413,17 +415,17 @@ class MemDBSession(Compacting):
         **options: Any,
     ) -> None:
         """
-        Name a session; the file is opened at the first call.
+        Name a session; the first call opens the file.
 
-        The first of a process loads what counts tokens, in 0.02 s: make it
-        before the event loop serves.
+        The first object of a process loads the token counter, which takes 0.02 s. Create it before
+        the event loop serves.
 
         Args:
             session_id: The session's name in the scope.
-            file: A path, or a file that is open already (`memdb.open` or `memdb.aio.open`) and
-                stays so. Sessions with the same path share one open file, unless the path has
+            file: A path; or a file that is already open (`memdb.open` or `memdb.aio.open`) and
+                stays open. Sessions with the same path share one open file, unless the path has
                 options or is ":memory:".
-            user, app: Whose scope it is. None means MEMDB_USER and MEMDB_APP, or "default".
+            user, app: Names of the scope. None means MEMDB_USER and MEMDB_APP, or "default".
             session_settings: As in the SDK's sessions.
             options: For `memdb.open`, with a path.
 
@@ -445,7 +447,7 @@ class MemDBSession(Compacting):
         """
         Return the latest *limit* items of a branch, oldest of them first.
 
-        None means the limit of the settings, or all; the current branch.
+        None means the limit of the settings, or all items; branch None means the current one.
         """
         from agents.memory.session_settings import resolve_session_limit
 
@@ -464,10 +466,10 @@ class MemDBSession(Compacting):
 
     async def add_items(self, items: list[Item]) -> None:
         """
-        Add items, all or none. Cancelling the caller stores them too, or nothing.
+        Add items, all or none. If the caller is cancelled, all of them are stored, or none.
 
         Raises:
-            InvalidItem: one is not a dict, or has no JSON form; nothing was written.
+            InvalidItem: an item is not a dict, or has no JSON form; nothing was written.
             SessionClosed: after `close`.
         """
         branch, file = self._branch, self._opened()
@@ -489,7 +491,7 @@ class MemDBSession(Compacting):
         """
         Remove the newest item and return it, None if there is none.
 
-        Rows behind it that are no items go too.
+        Rows after it that are not items are removed too.
         """
         branch = self._branch
         return await self._run(lambda db: popped(self._chat(db, branch)), to_end=True)
@@ -508,7 +510,7 @@ class MemDBSession(Compacting):
         await self._run(clear, to_end=True)
 
     async def search(self, query: str, limit: int = 10) -> Hits:
-        """Return what was said in the current branch with words of *query*, best first."""
+        """Return messages in the current branch with words of *query*, best first."""
         branch = self._branch
         return await self._run(
             lambda db: self._chat(db, branch).recall(
@@ -518,17 +520,17 @@ class MemDBSession(Compacting):
         )
 
     async def recall(self, query: str, limit: int = 10) -> Hits:
-        """Return what the user's memory knows: all sessions, entries and artifacts."""
+        """Search the user's whole memory: all sessions, entries and artifacts."""
         return await self._run(lambda db: self._scope(db).recall(query, limit), "search")
 
     async def context_items(self, budget_tokens: int, query: str | None = None) -> list[Item]:
         """
-        Return the whole conversation as items in any budget; see `memdb.Session.context`.
+        Return the whole conversation as items within a budget; see `memdb.Session.context`.
 
-        Nothing that was said in other sessions is there: `recall` finds it. Summaries of
-        what is older and excerpts for *query* are messages; the newest items are as they
-        were. Where some before them are left out, reasoning and ids are too: the API
-        refuses one without the other.
+        It does not include other sessions; `recall` finds their messages. Summaries of older
+        messages and excerpts for *query* are messages; the newest items are unchanged. If items
+        before them are left out, their reasoning and ids are left out too, because the API refuses
+        one without the other.
 
         Raises:
             TooLarge: the budget cannot contain the newest item.
@@ -542,10 +544,10 @@ class MemDBSession(Compacting):
 
     def within(self, budget_tokens: int) -> Callable[[list[Item], list[Item]], Awaitable[Any]]:
         """
-        Return a `RunConfig(session_input_callback=...)` that keeps history to a budget.
+        Return a `RunConfig(session_input_callback=...)` that limits the history to a budget.
 
-        A longer history is handed to the model as `context_items` gives it for
-        the new input. The session keeps every item.
+        A longer history is passed to the model as `context_items` returns it for the new input. The
+        session keeps every item.
         """
 
         async def fit(history: list[Item], new: list[Item]) -> list[Item]:
@@ -588,14 +590,18 @@ class MemDBSession(Compacting):
     async def _run(
         self, work: Callable[[memory.MemDB], R], kind: Kind = "write", *, to_end: bool = False
     ) -> R:
-        """Do *work* in a thread of the file; *to_end* also for a caller that is cancelled."""
+        """
+        Run *work* in a thread of the file.
+
+        With *to_end* finish it even if the caller is cancelled.
+        """
         with _report_closed():
             return await self._opened().run(work, kind, to_end=to_end)
 
 
 @contextmanager
 def _report_closed() -> Iterator[None]:
-    """Raise what the SDK's callers know where the file was closed while a call waited for it."""
+    """Raise the SDK's error if the file was closed while a call waited for it."""
     try:
         yield
     except SessionClosed:

@@ -1,9 +1,9 @@
 """
 Pydantic AI on one memdb file (extras `pydantic-ai` and `pydantic-harness`).
 
-`MemdbConversationStore` keeps conversations as sessions that recall finds and every other
-client reads; `MemdbMemoryStore` keeps the files of the harness's `Memory` as items.
-`docs/pydantic-ai.md` has the mapping.
+`MemdbConversationStore` stores conversations as sessions, which recall finds and every other client
+reads. `MemdbMemoryStore` stores the files of the harness's `Memory` as items. `docs/pydantic-ai.md`
+has the mapping.
 
     store = MemdbConversationStore("agent.db", user="ann")
     conversation = await store.load("trip") or Conversation(conversation_id="trip")

@@ -39,21 +39,21 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
     """
     Conversations whose messages recall finds and every other client reads.
 
-    The session named after a conversation holds what it says now. A save, branch, fork or
-    delete is one transaction; `delete` removes the entries that no other conversation
-    uses. A session that another client wrote can be loaded and continued.
+    The session named after a conversation contains its present messages. A save, branch, fork or
+    delete is one transaction; `delete` removes the entries that no other conversation uses. A
+    session that another client wrote can be loaded and continued.
     """
 
     def __init__(
         self, source: Source, *, user: str | None = None, app: str | None = None, **options: Any
     ) -> None:
         """
-        Keep conversations in a scope.
+        Store conversations in a scope.
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
-            user: The user whose conversations they are. The store's `scope=` is another thing:
-                it is kept with each conversation.
+            user: The user whose conversations they are. The store's `scope=` is something else: it
+                is stored with each conversation.
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -89,8 +89,8 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
         Store a record and new entries, all or nothing.
 
         Raises:
-            ConversationConflict: the conversation is not at *expected_revision*, or its
-                head is an entry that is gone.
+            ConversationConflict: the conversation is not at *expected_revision*, or its head is an
+                entry that was deleted.
             UserError: a message or an id cannot be stored.
         """
         await self._run(partial(self._write, record, [*new_entries], expected_revision))
@@ -100,7 +100,7 @@ class MemdbConversationStore(ConversationStore, ScopedAdapter):  # whose `_read`
         Remove a conversation, and the entries that no other one uses.
 
         Raises:
-            ConversationConflict: it is not at *expected_revision*.
+            ConversationConflict: the conversation is not at *expected_revision*.
         """
         await self._run(partial(self._delete, conversation_id, expected_revision))
 

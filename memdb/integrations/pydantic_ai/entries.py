@@ -1,14 +1,14 @@
 """
-Entries of conversations: where each stands, and moving them when a head moves.
+Entries of conversations: the place of each, and moving them when a head moves.
 
 The session that is named after a conversation contains its messages from the start to its head. So
 recall and other clients find its present messages. Messages that a conversation left are in a
-branch of it that shares nothing. An item per entry names its parent and its sessions; an entry
-without a session is gone. Every function runs in the caller's transaction.
+branch of it that shares no messages. An item per entry names its parent and its sessions; an entry
+without a session counts as deleted. Every function runs in the caller's transaction.
 
-A message of Pydantic AI is stored as one message for each party that speaks in it. So no tool
-speaks in the role of a person, and the message is returned equal. A message of another client
-has no such original, and is returned as one with the same text.
+A message of Pydantic AI is stored as one message for each role in it. So no tool appears in the
+role of a person, and the message is returned equal. A message of another client has no such
+original, and is returned as a message with the same text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNKNOWN_TOOL = "unknown_tool"
 
 def to_stored(message: ModelMessage) -> list[NewMessage]:
     """
-    Return a message of Pydantic AI as those of memdb, in order, one at least.
+    Return a message of Pydantic AI as messages of memdb, in order, at least one.
 
     Raises:
         InvalidInput: it has no JSON form.
@@ -80,10 +80,11 @@ def _with_originals(read: list[NewMessage], data: dict[str, Any]) -> list[NewMes
 
 def to_message(stored: Sequence[Message], names: dict[str, str]) -> ModelMessage:
     """
-    Return the message of Pydantic AI that some messages in a row were stored of.
+    Return the message of Pydantic AI that was stored as these messages.
 
     Args:
-        names: Names of the tools called so far, by the call's id; gets those called here.
+        names: Names of the tools called so far, by the id of the call; the function adds those
+            called here.
     """
     for message in stored:
         for part in message.parts or ():
@@ -100,7 +101,7 @@ def to_message(stored: Sequence[Message], names: dict[str, str]) -> ModelMessage
 
 
 def _retold(message: Message, names: dict[str, str]) -> dict[str, Any]:
-    """Return the message that says what another client's message says."""
+    """Return the message with the content of another client's message."""
     parts: list[dict[str, Any]] = []
     for part in parts_with_text(message.parts or (), message.text):
         kind = kind_of(part)
@@ -169,7 +170,7 @@ class Entries:
 
     def prepare(self, new: Iterable[ConversationEntry]) -> dict[str, list[NewMessage]]:
         """
-        Return the messages of new entries, by entry: what needs no transaction.
+        Return the messages of new entries, by entry; no transaction is needed.
 
         Raises:
             InvalidInput: a message has no JSON form, or an id cannot be stored.
@@ -177,11 +178,11 @@ class Entries:
         return {one.id: _named(one.id, to_stored(one.message)) for one in new}
 
     def exists(self, entry_id: str) -> bool:
-        """Return whether an entry stands somewhere."""
+        """Return whether an entry is in any session."""
         return self._find_item(entry_id) is not None or self._find_other(entry_id) is not None
 
     def head_of(self, session: str) -> str | None:
-        """Return the entry that a session ends with, None if it is empty."""
+        """Return the last entry of a session, None if it is empty."""
         last = self._scope.session(session).last(1) if is_key(session) else []
         return None if not last else _entry_of(last[0])
 
@@ -190,7 +191,7 @@ class Entries:
         Return (entry, parent) from the first up to *head_id*, or the last *limit* of them.
 
         Raises:
-            LookupError: there is no such entry.
+            LookupError: the entry does not exist.
         """
         found: list[tuple[str, str | None]] = []
         while head_id is not None and (limit is None or len(found) < limit):
@@ -227,8 +228,8 @@ class Entries:
         """
         Make a session contain the entries of *path*, in order.
 
-        What it held besides goes to the branch of what the conversation left, and what
-        stands there or in other conversations comes from there.
+        Other entries in it are moved to the branch of left messages. Missing ones are taken from
+        there or from other conversations.
         """
         aside = session + LEFT
         held, left = _grouped(self._chat(session)), _grouped(self._chat(aside))
@@ -247,7 +248,7 @@ class Entries:
         self._drop(aside, [one for one in wanted[shared:] if one in left], stored)
 
     def delete(self, session: str) -> None:
-        """Remove the session of a conversation, and the entries that stand nowhere else."""
+        """Remove the session of a conversation, and the entries that are in no other session."""
         for name in (session + LEFT, session):
             chat = self._chat(name)
             for entry_id in _grouped(chat):
@@ -263,9 +264,9 @@ class Entries:
 
     def _chat(self, name: str, *, create: bool = False) -> Session | None:
         """
-        Return the session of a conversation, or with `LEFT` behind its name that branch.
+        Return the session of a conversation, or with `LEFT` after its name that branch.
 
-        None if the branch is not there and *create* is False.
+        None if the branch does not exist and *create* is False.
         """
         chat = self._scope.session(name.removesuffix(LEFT))
         if not name.endswith(LEFT):
@@ -310,7 +311,7 @@ class Entries:
         return self._items.find(ENTRIES, entry_id) if is_key(entry_id) else None
 
     def _find_other(self, entry_id: str) -> Message | None:
-        """Return the message of another client that an entry is, None if it is none."""
+        """Return another client's message that an entry is, None for other entries."""
         session, _, seq = entry_id.rpartition(NUMBER)
         if not (session and seq.isascii() and seq.isdigit() and is_key(session)):
             return None
@@ -337,7 +338,7 @@ class Entries:
     def _messages(
         self, entry_id: str, sessions: dict[str, dict[str, list[Message]]] | None
     ) -> list[Message]:
-        """Return the stored messages of an entry; *sessions* keeps those that were read."""
+        """Return the stored messages of an entry; *sessions* caches those that were read."""
         item = self._find_item(entry_id)
         if item is None:
             found = self._find_other(entry_id)
@@ -358,7 +359,7 @@ class Entries:
 
 
 def _external(entry_id: str, place: int) -> str:
-    """Return the external id of the message at a place, from 0, of an entry."""
+    """Return the external id of an entry's message at a place, from 0."""
     return entry_id if place == 0 else f"{entry_id}{NUMBER}{place + 1}"
 
 
@@ -379,7 +380,7 @@ def _copies(entry_id: str, stored: Iterable[Message]) -> list[NewMessage]:
 
 
 def _entry_of(message: Message) -> str:
-    """Return the entry that a message is of; one of another client is one of its own."""
+    """Return the entry of a message; a message of another client is an entry by itself."""
     entry_id = (message.metadata or {}).get(ENTRY)
     if isinstance(entry_id, str):
         return entry_id

@@ -35,8 +35,8 @@ class MemdbMemoryStore(ScopedAdapter):
     """
     Files of an agent's memory, found by `scope.recall` too.
 
-    A version is never given again, also not after a delete. Each mutation is one
-    transaction with the receipt of its operation.
+    A version number is never used again, not even after a delete. Each mutation is one transaction
+    with the receipt of its operation.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class MemdbMemoryStore(ScopedAdapter):
         **options: Any,
     ) -> None:
         """
-        Keep files in a namespace of items.
+        Store files in a namespace of items.
 
         Args:
             source: A path, or a file that is open (`memdb.open` or `memdb.aio.open`).
             namespace: Its labels; stores with different ones share nothing.
-            receipts: How long an operation that is replayed gets its receipt.
+            receipts: How long a repeated operation gets its receipt.
             options: For `memdb.open`, with a path.
 
         Raises:
@@ -82,7 +82,7 @@ class MemdbMemoryStore(ScopedAdapter):
         Return the receipt of an operation, None if it was not done.
 
         Raises:
-            MemoryOperationConflictError: its id belongs to another operation.
+            MemoryOperationConflictError: the id belongs to another operation.
         """
         return await self._read(partial(self._receipt, operation))
 
@@ -95,11 +95,11 @@ class MemdbMemoryStore(ScopedAdapter):
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
         """
-        Create or replace a file; the receipt if the operation was done before.
+        Create or replace a file; return the receipt if the operation was done before.
 
         Raises:
             MemoryConflictError: the file is not at *expected_version*; None means no file.
-            MemoryOperationConflictError: the operation's id belongs to another one.
+            MemoryOperationConflictError: the id of the operation belongs to another one.
             ValueError: the path or text cannot be stored.
         """
         return await self.write_with_metadata(
@@ -115,7 +115,7 @@ class MemdbMemoryStore(ScopedAdapter):
         metadata: Mapping[str, str] | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        """Create or replace a file as `write` does, and keep *metadata* with it."""
+        """Create or replace a file as `write` does, and store *metadata* with it."""
         _require_path(path)
         if not isinstance(content, str):
             raise InvalidInput(f"content is {type(content).__name__}: give a str")
@@ -273,7 +273,7 @@ def _require_positive(number: int, field: str) -> None:
 
 
 def _checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return what a write keeps about itself; None for nothing."""
+    """Return the data that a write stores about itself; None for nothing."""
     if not metadata:
         return None
     texts = [one for pair in metadata.items() for one in pair]
@@ -308,7 +308,7 @@ def _ranked(
     *,
     is_cut: bool,
 ) -> MemorySearchResult:
-    """Rank as the harness's own stores do: how often the words occur, twice in the path."""
+    """Rank like the harness's own stores: by how often the words occur, twice in the path."""
     terms = query.lower().split()
     scored = []
     for path, text in files:
@@ -331,7 +331,7 @@ def _ranked(
 
 
 def _snippet(text: str, terms: list[str], most: int) -> str:
-    """Return up to *most* characters around the first word found, "..." where it is cut."""
+    """Return up to *most* characters around the first matching word, with "..." at cut ends."""
     lower = text.lower()
     places = [place for term in terms if (place := lower.find(term)) >= 0]
     start = max(0, (min(places) if places else 0) - most // 3)

@@ -21,6 +21,6 @@ __all__ = ["MemdbSessionRepository"]
 
 
 def __getattr__(name: str) -> object:
-    """Import Strands with the first class that is asked for."""
+    """Import Strands with the first class that is used."""
     places = {"MemdbSessionRepository": "sessions"}
     return import_class(__name__, places, name, "strands.session.session_repository", "strands")

@@ -2,7 +2,7 @@
 `MemdbSessionRepository`: sessions, agents and messages of Strands in a memdb file.
 
 The conversation of an agent is the session "<session id>/<agent id>" of a scope; the agent
-itself is a value of its state. A message of Strands is one of memdb's; two where it holds
+itself is a value of its state. A message of Strands is one of memdb's, or two if it contains
 results of tools beside a user's words.
 """
 
@@ -52,7 +52,7 @@ PREFIX = "strands/"
 
 
 class Stored(NamedTuple):
-    """A message as Strands has it, with its place in the conversation."""
+    """A message in Strands' form, with its place in the conversation."""
 
     message_id: int
     after: int  # 0 for one that Strands stored, else its place behind that one
@@ -71,7 +71,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         return translated
 
     def create_session(self, session: Session, **_: Any) -> Session:
-        """Store a new session; SessionException if there is one of its id."""
+        """Store a new session; SessionException if a session has its id."""
         session_id = _checked(session.session_id, "session_id")
 
         def create() -> Session:
@@ -106,7 +106,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         self._call(delete)
 
     def create_agent(self, session_id: str, session_agent: SessionAgent, **_: Any) -> None:
-        """Store a new agent; SessionException without the session, or with such an agent."""
+        """Store a new agent; SessionException if the session is absent or has such an agent."""
         chat = self._chat(session_id, session_agent.agent_id)
 
         def create() -> None:
@@ -155,8 +155,8 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         Add a message to an agent's conversation.
 
         Raises:
-            SessionException: there is no such agent, the conversation has another message
-                of this id, or it cannot be stored; nothing was written.
+            SessionException: the agent is absent, the conversation has another message with this
+                id, or it cannot be stored; nothing was written.
         """
         chat = self._chat(session_id, agent_id)
         message_id = _checked_number(session_message.message_id)
@@ -194,7 +194,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         """
         Replace a message, for instance by its redacted form; SessionException if it is absent.
 
-        Only what it says after that is found by a search.
+        After that a search finds only its new content.
         """
         chat = self._chat(session_id, agent_id)
         message_id = _checked_number(session_message.message_id)
@@ -221,7 +221,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         """
         Return the messages of an agent by their id, *limit* of them from *offset* on.
 
-        What other clients of the file added is among them, but for system messages.
+        Messages of other clients of the file are included, except system messages.
         """
         chat = self._chat(session_id, agent_id)
 
@@ -235,7 +235,7 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         return self._call(read)
 
     def create_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **_: Any) -> None:
-        """Store the state of several agents; SessionException without the session."""
+        """Store the state of several agents; SessionException if the session is absent."""
         key = _checked(multi_agent.id, "multi_agent_id")
         _checked(session_id, "session_id")
 
@@ -296,7 +296,7 @@ def _checked_number(message_id: int) -> int:
 
 
 def _restored(build: Callable[[Any], T], value: object) -> T:
-    """Return what a stored value was made of; SessionException if another program changed it."""
+    """Return the object of a stored value; SessionException if another program changed it."""
     try:
         return build(unpack_value(value))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -305,7 +305,7 @@ def _restored(build: Callable[[Any], T], value: object) -> T:
 
 def _to_messages(new: SessionMessage) -> list[NewMessage]:
     """
-    Return what keeps a message of Strands, in the roles of those who speak in it.
+    Return a message of Strands as messages with the roles of its speakers.
 
     Raises:
         InvalidInput: it has no JSON form, or no role.
@@ -333,14 +333,14 @@ def _to_messages(new: SessionMessage) -> list[NewMessage]:
 
 
 def _require_blocks(message: object) -> None:
-    """Refuse what Strands could not read again."""
+    """Refuse a value that Strands could not read again."""
     content = message.get("content") if isinstance(message, dict) else None
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         raise InvalidInput("content of the message is not a list of blocks: give a list of dicts")
 
 
 def _created_ms(new: SessionMessage) -> int | None:
-    """Return when a message was made; None means now."""
+    """Return the time of a message; None means now."""
     try:
         return int(datetime.fromisoformat(new.created_at).timestamp() * 1000)
     except (TypeError, ValueError, OverflowError):
@@ -348,7 +348,7 @@ def _created_ms(new: SessionMessage) -> int | None:
 
 
 def _joined(new: SessionMessage, runs: list[NewMessage]) -> NewMessage:
-    """Return a message of several turns as one, which is a tool's if a tool speaks in it."""
+    """Return several stored messages as one, with the role of the tool if a tool speaks in it."""
     role = "tool" if any(run.role == "tool" for run in runs) else runs[0].role
     parts = [part for run in runs for part in without_original(run.parts or ())]
     shown = fit_value(new.to_dict()["redact_message"] or new.to_dict()["message"])
@@ -362,13 +362,13 @@ def _external_id(message_id: int, place: int) -> str:
 
 
 def _facts_of(message: Message) -> dict[str, Any]:
-    """Return what Strands knows of a message; {} of another client's."""
+    """Return Strands' data about a message; {} for another client's message."""
     found = (message.metadata or {}).get(SPACE)
     return found if isinstance(found, dict) else {}
 
 
 def _stored_under(chat: Chat, message_id: int) -> Iterator[Message]:
-    """Yield the messages that keep one of Strands."""
+    """Yield the stored messages of one message of Strands."""
     first = chat.find(_external_id(message_id, 0))
     if first is None or not _facts_of(first):
         return
@@ -389,7 +389,11 @@ def _number_of(message: Message) -> int | None:
 
 
 def _listed(messages: Iterable[Message]) -> Iterator[Stored]:
-    """Yield the messages of a conversation; other clients' follow the one they came after."""
+    """
+    Yield the messages of a conversation.
+
+    Another client's message follows the one that it came after.
+    """
     newest, after = -1, 0
     for number, run in groupby(messages, _number_of):
         found = [*run]
@@ -423,7 +427,7 @@ def _to_strands(number: int, found: list[Message]) -> SessionMessage:
 
 
 def _foreign(found: list[Message], *, is_first: bool) -> list[dict[str, Any]]:
-    """Return what other clients added as messages of Strands."""
+    """Return messages of other clients as messages of Strands."""
     told = tuple(message for message in found if message.role != "system")
     made = ContextWindow(told, 0, None).to("anthropic")["messages"] if told else []
     if made and not is_first and made[0]["content"] == [{"type": "text", "text": OPENER}]:
@@ -442,7 +446,7 @@ def _foreign_message(message: dict[str, Any], number: int, created_ms: int) -> S
 
 
 def _block(block: Any) -> dict[str, Any]:
-    """Return a block of Anthropic as one of Bedrock."""
+    """Return a block in Anthropic's form as one in Bedrock's."""
     if isinstance(block, str):
         return {"text": block}
     kind = block.get("type")
