@@ -86,7 +86,7 @@ class Guesses:
         return last + count if last + count <= values["seq_mask"] else None
 
     def note(self, session: int, last: int, count: int) -> None:
-        """Record that this transaction takes *count* seqs up to *last*."""
+        """Note that this transaction takes *count* seqs up to *last*."""
         first, _ = self._own.get(session, (last - count + 1, 0))
         self._own[session] = first, last
 
@@ -102,7 +102,7 @@ class Guesses:
         self._own.clear()
 
     def fail(self) -> None:
-        """Record that a guess of this transaction was wrong."""
+        """Note that a guess of this transaction was wrong."""
         for session in self._own:
             needed = self._needed.get(session, MIN_STREAK)
             self._needed[session] = min(needed * MORE, MAX_STREAK)

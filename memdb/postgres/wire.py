@@ -226,7 +226,7 @@ class Wire:
         return pg.get_result()
 
     def _flush(self) -> None:
-        """Let the server run the sent statements, without waiting for their answers."""
+        """Start the sent statements, without waiting for their answers."""
         self._unsent = 0
         pg = self._pg
         while pg.flush():
