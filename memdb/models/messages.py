@@ -117,6 +117,18 @@ class Message(Record):
     uid: str
     writer: str | None = None
 
+    if not TYPE_CHECKING:  # a context makes hundreds
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; naming each takes a fifth of the time."""
+            if kwargs or len(args) != len(self._fields):
+                args = self._complete(args, kwargs)
+            (
+                self.seq, self.role, self.author, self.text, self.parts, self.tokens,
+                self.counter, self.external_id, self.created_ms, self.metadata, self.session,
+                self.row_id, self.uid, self.writer,
+            ) = args  # fmt: skip
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences about parts that were not understood when it was stored; () without any."""
@@ -196,6 +208,18 @@ class Piece(Record):
     trust: str = "trusted"
     role: str | None = None
     writer: str | None = None
+
+    if not TYPE_CHECKING:  # a context makes hundreds
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; naming each takes a fifth of the time."""
+            if kwargs or len(args) != len(self._fields):
+                args = self._complete(args, kwargs)
+            (
+                self.kind, self.first_seq, self.last_seq, self.tokens, self.reason, self.ref,
+                self.score, self.text, self.message, self.session, self.branch, self.pinned,
+                self.trust, self.role, self.writer,
+            ) = args  # fmt: skip
 
 
 class ContextWindow(Record):

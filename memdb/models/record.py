@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transf
 from memdb.models.ids import number_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from inspect import Signature
 
 # Integers up to here are exact where numbers are float64.
@@ -90,13 +90,10 @@ class Record(metaclass=RecordType):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Take the fields by place or by name."""
-        cls = type(self)
-        _made[cls] = made = _made.get(cls, 0) + 1
-        if made == OFTEN:
-            cls.__init__ = _compiled_init(cls)  # type: ignore[method-assign]  # takes the same
-        if kwargs or len(args) != len(cls._fields):
+        fields = self._fields
+        if kwargs or len(args) != len(fields):
             args = self._complete(args, kwargs)
-        any(map(setattr, repeat(self), cls._fields, args))
+        any(map(setattr, repeat(self), fields, args))  # each append makes three
 
     @classmethod
     def _complete(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -161,27 +158,6 @@ class Record(metaclass=RecordType):
         """
         shown = (field for field in self._fields if field != "row_id")
         return {field: plain(getattr(self, field)) for field in shown}
-
-
-# The records of each class, until it has so many: then its constructor is compiled, which costs as
-# much as 150 records made without.
-OFTEN = 64
-_made: dict[type[Record], int] = {}
-_INIT = """def __init__(self, *args, **kwargs):
-    'Take the fields by place or by name.'
-    if kwargs or len(args) != {count}:
-        args = self._complete(args, kwargs)
-    {slots}, = args
-"""
-
-
-def _compiled_init(cls: type[Record]) -> Callable[..., None]:
-    """Return the constructor of a class that names each field: it takes a fifth of the time."""
-    scope: dict[str, Any] = {}
-    slots = ", ".join(f"self.{field}" for field in cls._fields)
-    exec(_INIT.format(count=len(cls._fields), slots=slots), scope)  # noqa: S102 (names of slots)
-    init: Callable[..., None] = scope["__init__"]
-    return init
 
 
 T = TypeVar("T")
