@@ -32,7 +32,7 @@ from memdb.text.validate import fit_value, int_value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from memdb import Message, Scope
+    from memdb import Message, Scope, SessionInfo
     from memdb.adapters.adapter import Source
     from memdb.api.session import Session
 
@@ -212,7 +212,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
             limit: Most messages, counted from *offset*. None means all.
             offset: How many of the oldest to skip.
 
-        Cost: reads the messages up to the last one that it returns.
+        Cost: reads what it returns; where messages were deleted or archived, those before too.
         """
         for number, name in ((limit, "limit"), (offset, "offset")):
             if number is not None:
@@ -300,14 +300,19 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
         spans = found if isinstance(found, list) else []
         return [one for one in spans if _is_span(one)]
 
-    def _walk(self, key: str, status: MessageStatus | None) -> Iterator[Message]:
+    def _info(self, key: str) -> SessionInfo | None:
+        # Names come in order: the first that begins with the key is the key itself.
+        found = self._scope.sessions(key, limit=1) if is_key(key) else []
+        return next((one for one in found if one.name == key), None)
+
+    def _walk(self, key: str, status: MessageStatus | None, *, after: int = 0) -> Iterator[Message]:
         session = self._session(key)
         if session is None:
             return
         spans = [] if status is None else self._spans(session)
-        start = 0
+        start = after
         if status is MessageStatus.ACTIVE and spans and spans[0][0] <= 1:
-            start = spans[0][1]
+            start = max(after, spans[0][1])
         while page := session.messages(start, PAGE):
             for message in page:
                 is_archived = any(first <= message.seq <= last for first, last in spans)
@@ -318,13 +323,17 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
     def _list(
         self, key: str, status: MessageStatus | None, start: int, stop: int | None
     ) -> list[ChatMessage]:
-        return _restore(islice(self._walk(key, status), start, stop))
+        info = self._info(key) if start else None
+        is_whole = info is not None and info.message_count == info.last_seq
+        if is_whole and status is not None:
+            is_whole = not self._spans(self._scope.session(key))
+        after = start if is_whole else 0  # nothing is missing: a message's place is its seq
+        end = None if stop is None else stop - after
+        return _restore(islice(self._walk(key, status, after=after), start - after, end))
 
     def _count(self, key: str, status: MessageStatus | None) -> int:
-        session = self._session(key)
-        # Names come in order: the first that begins with the key is the key itself.
-        found = [] if session is None else self._scope.sessions(key, limit=1)
-        every = sum(one.message_count for one in found if one.name == key)
+        session, info = self._session(key), self._info(key)
+        every = 0 if info is None else info.message_count
         if session is None or status is None or not every:
             return every
         is_divided = self._spans(session)

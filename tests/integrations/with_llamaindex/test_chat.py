@@ -95,6 +95,40 @@ async def test_limit_and_offset_count_from_the_oldest(store: Any) -> None:
         assert texts(found) == [*expected]
 
 
+@pytest.mark.parametrize("status", [MessageStatus.ACTIVE, ARCHIVED, None])
+@pytest.mark.parametrize("change", ["nothing", "a deletion", "an archived one", "both"])
+@pytest.mark.asyncio
+async def test_a_page_is_a_part_of_the_whole(store: Any, change: str, status: Any) -> None:
+    """Whatever was deleted or archived before it."""
+    await store.add_messages("s", numbered(9))
+    if change in ("an archived one", "both"):
+        await store.archive_oldest_messages("s", 1)
+    if change in ("a deletion", "both"):
+        await store.delete_message("s", 4)
+    every = texts(await store.get_messages("s", status=status))
+    for offset in range(10):
+        for limit in (1, 3, 9):
+            page = await store.get_messages("s", status=status, limit=limit, offset=offset)
+            assert texts(page) == every[offset : offset + limit]
+
+
+@pytest.mark.asyncio
+async def test_a_page_far_from_the_oldest_reads_only_its_own(
+    db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemdbChatStore(db, user="ann")
+    await store.add_messages("s", numbered(500))
+    pages, starts = Session.messages, []
+
+    def messages(self: Session, *place: Any) -> Any:
+        starts.append(place[0])
+        return pages(self, *place)
+
+    monkeypatch.setattr(Session, "messages", messages)
+    assert texts(await store.get_messages("s", limit=2, offset=400)) == ["400", "401"]
+    assert starts == [400]
+
+
 @pytest.mark.asyncio
 async def test_a_count_and_a_limit_do_not_read_the_rest(
     db: memdb.MemDB, monkeypatch: pytest.MonkeyPatch
