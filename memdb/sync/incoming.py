@@ -35,12 +35,13 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
-from memdb.sync.clock import NOTHING, UNTOLD, Word, beats, history_of, ms_of
+from memdb.sync.clock import MS_SHIFT, NOTHING, UNTOLD, Word, beats, history_of, ms_of
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
 from memdb.tables import messages as message_rows
 from memdb.tables.artifacts import Place
+from memdb.text.trust import TRUST
 from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
@@ -816,14 +817,17 @@ class _ChunkWriter:
         )
 
     def settle(self, keys: set[tuple[str, int, int | None]]) -> None:
-        """Make the last entry of each key supersede the others."""
+        """Make the last of the most trusted entries of each key supersede the others."""
         tx, scope_no = self._tx, self._scope_no
         for key in keys:
             found = synced.rivals(tx, scope_no, key, self._opened)
             stamps = self._stamps("entry", [row[2] for row in found])
-            rank = {row[0]: (stamps.get(row[2], row[5] << 20), row[1]) for row in found}
+            rank = {
+                entry_id: (-TRUST.index(trust), stamps.get(thing, stored_ms << MS_SHIFT), uid)
+                for entry_id, uid, thing, trust, _, _, stored_ms in found
+            }
             last = max(rank, key=rank.__getitem__, default=0)
-            for entry_id, _, _, active, before, _ in sorted(found, key=lambda row: row[0] == last):
+            for entry_id, *_, active, before, _ in sorted(found, key=lambda row: row[0] == last):
                 stands = entry_id == last
                 successor = None if stands else last
                 if (active, before) != (int(stands), successor):

@@ -145,7 +145,7 @@ SELECT_GONE = compose.select(
 
 # Entries that state a key, or would if no other one did; *opened* were not placed yet.
 SELECT_RIVALS = f"""/* synced.rivals */
-SELECT id, uid, thing_hash(uid), active, superseded_by, stored_ms FROM entries
+SELECT id, uid, thing_hash(uid), trust, active, superseded_by, stored_ms FROM entries
 WHERE
   scope_no = :scope_no
   AND key = :key
@@ -270,8 +270,8 @@ def rival_keys(tx: Tx) -> list[tuple[int, str, int, int | None]]:
 
 def rivals(
     tx: Tx, scope_no: int, key: tuple[str, int, int | None], opened: Collection[int]
-) -> list[tuple[int, str, int, int, int | None, int]]:
-    """Return (id, uid, thing, active, successor, stored_ms) of what states a key, or would."""
+) -> list[tuple[int, str, int, str, int, int | None, int]]:
+    """Return (id, uid, thing, trust, active, successor, stored_ms) of all that state a key."""
     names = dict(zip(("key", "session_only", "session_id"), key, strict=True))
     return tx.all(SELECT_RIVALS, {**names, "scope_no": scope_no, "opened": list(opened)})
 

@@ -37,7 +37,20 @@ def _import_export(db: memdb.MemDB, folder: Path, trust: str) -> None:
         db.import_file(folder / "other.jsonl")
 
 
-DOORS = {"remember": _remember, "line": _import_line, "export": _import_export}
+def _sync(db: memdb.MemDB, folder: Path, trust: str) -> None:
+    (folder / "meeting").mkdir()
+    with memdb.open(folder / "other.db") as other:
+        other.user("ann").remember(NEW, key="home", trust=trust)
+        key = other.sync(folder / "meeting").key
+        for one in (db, other, db):
+            one.sync(folder / "meeting", pairing_key=key)
+        said = [one.user("ann").entries.find(key="home") for one in (db, other)]
+    assert said[0] is not None
+    assert said[1] is not None
+    assert said[0].text == said[1].text
+
+
+DOORS = {"remember": _remember, "line": _import_line, "export": _import_export, "sync": _sync}
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -59,7 +72,7 @@ def test_a_key_goes_to_what_is_as_trusted(tmp_path: Path, door: str) -> None:
             texts = [one.text for one in ann.entries.list(inactive=True)]
             if door == "remember" and is_less_trusted(new, held):
                 assert texts == [HELD]  # its result says that it was refused
-            else:  # an import loses nothing
+            else:  # an import or a sync loses nothing
                 assert sorted(set(texts) | _old(ann)) == [HELD, NEW]
             assert db.file.check(deep=True) == []
 
