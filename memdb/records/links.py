@@ -14,7 +14,7 @@ from memdb.models.record import Record
 from memdb.tables import entries, links
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.entries import Entry, Link
@@ -91,34 +91,40 @@ def find_newest(
         for link in later:
             ways.setdefault(link.older_id, []).append(link)
         ahead = {link.newer_id for link in later}
-    newest = entries.get_many(tx, {link.newer_id for some in ways.values() for link in some})
+    newer = {link.newer_id for some in ways.values() for link in some}
+    validity = entries.list_validity(tx, newer, at_ms)
     for entry_id in ids:
-        best = _follow(entry_id, ways, newest, at_ms)
+        best = _follow(entry_id, ways, validity)
         if best is not None:
             found[entry_id] = best.replace(older_id=entry_id)
     return found
 
 
 def _follow(
-    start: int, ways: dict[int, list[Link]], known: dict[int, Entry], at_ms: int
+    start: int, ways: Mapping[int, Sequence[Link]], validity: Mapping[int, tuple[int, bool]]
 ) -> Link | None:
-    """Return the link to the newest entry to which links lead from *start*."""
-    best: tuple[Link, float] | None = None
+    """
+    Return the link to the newest entry to which links lead from *start*.
+
+    Args:
+        validity: By id of a newer entry when it was made, and whether it holds.
+    """
+    best: tuple[tuple[int, int], Link, float] | None = None
     passed = {start}
     waiting = [(start, 1.0)]
     while waiting:
         place, certainty = waiting.pop()
         for link in ways.get(place, ()):
-            newer = known[link.newer_id]
-            if newer.id in passed:
+            if link.newer_id in passed:
                 continue
-            passed.add(newer.id)
+            passed.add(link.newer_id)
             least = min(certainty, link.probability)
-            waiting.append((newer.id, least))
-            stands = link.kind == "retracts" or newer.holds(at_ms)
-            if stands and (best is None or _said(newer) > _said(known[best[0].newer_id])):
-                best = link, least
-    return None if best is None else best[0].replace(probability=best[1])
+            waiting.append((link.newer_id, least))
+            created_ms, holds = validity[link.newer_id]
+            said = created_ms, link.newer_id
+            if (holds or link.kind == "retracts") and (best is None or said > best[0]):
+                best = said, link, least
+    return None if best is None else best[1].replace(probability=best[2])
 
 
 class Folded(Record):

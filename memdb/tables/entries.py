@@ -158,6 +158,10 @@ SELECT_MANY = compose.select(
     f"entries.{IN_IDS}",
 )
 
+SELECT_VALIDITY = f"""/* entries.validity */
+SELECT id, created_ms, {HOLDS} FROM entries WHERE {IN_IDS}
+"""
+
 SELECT_TEXT = """/* entries.text */
 SELECT text, version FROM entries WHERE id = :id
 """
@@ -385,6 +389,12 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Entry]:
         return {}
     tx.verify("entries", ids)
     return {row[0]: _to_entry(row) for row in tx.all(SELECT_MANY, {"ids": ids})}
+
+
+def list_validity(tx: Tx, ids: Collection[int], at_ms: int) -> dict[int, tuple[int, bool]]:
+    """Return by id of *ids* when an entry was made, and whether it holds at a time."""
+    rows = tx.all(SELECT_VALIDITY, {"ids": ids, "now_ms": at_ms}) if ids else []
+    return {key: (created_ms, bool(holds)) for key, created_ms, holds in rows}
 
 
 def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:

@@ -60,7 +60,7 @@ WHERE
   AND probability >= :least
   AND rejected_ms IS NULL
   AND made_ms <= :at_ms
-UNION
+UNION ALL
 SELECT {_CERTAIN}
 FROM entries
 WHERE
