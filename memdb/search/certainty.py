@@ -50,7 +50,7 @@ def choose(question: Question, rankings: Sequence[Ranking], limit: int) -> Choic
         for order, ranking in enumerate(rankings)
         for place, row in enumerate(ranking.ranked)
     ]
-    lines.sort(key=lambda line: line[:3])
+    lines.sort()  # no two have one place
     ranked = [(-score, order, row) for score, order, _, row in lines]
     certainty = certainty_of(question, rankings)
     kept, left = ranked, None

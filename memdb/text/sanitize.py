@@ -277,7 +277,7 @@ def injection_marks(text: str) -> tuple[str, ...]:
         name
         for name, rules in _MARKS.items()
         if any(
-            any(hint in plain for hint in hints) and compiled(pattern).search(plain)
+            any(map(plain.__contains__, hints)) and compiled(pattern).search(plain)
             for hints, pattern in rules
         )
     ]
