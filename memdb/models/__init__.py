@@ -1,1 +1,5 @@
-"""Values that users hold: messages, entries, summaries, hits, receipts and policies; the ports."""
+"""
+Values that callers get: messages, entries, summaries, hits, receipts and policies.
+
+And the ports.
+"""

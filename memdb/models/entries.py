@@ -1,9 +1,9 @@
 """
-Long-term entries: what a host gives, what memdb returns, and what extraction finds.
+Long-term entries: the values that a host gives, that memdb returns, and that extraction finds.
 
-Also how the weight of an entry decays with its age. Decay is computed when it is needed and never
-stored. A stored value would be stale until it is computed again, and could not answer for a time in
-the past.
+The decay of an entry's weight with its age is here too. Decay is computed when it is needed and
+never stored. A stored value would be outdated until the next computation, and could not answer for
+a time in the past.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ class NewEntry(Record):
     """
     A fact to remember, as a host gives it; `Scope.remember` describes the fields.
 
-    None means "not given": an entry that is known keeps its value, a new one
-    gets the default.
+    None means "not given": a known entry keeps its value, and a new one gets the default.
 
     Attributes:
         uid: Identifier of a new entry; None makes one.
@@ -57,7 +56,7 @@ class NewEntry(Record):
 
 class EntryChanges(Record):
     """
-    New values for the fields of an entry; `...` keeps what it has.
+    New values for the fields of an entry; `...` keeps a field.
 
     `Entries.update` describes the fields.
     """
@@ -80,17 +79,17 @@ class Entry(Record):
 
     Attributes:
         id: Its number in its scope, from 1.
-        version: Grows by one with each change; the history has the versions before.
-        pinned: Whether it belongs into every prompt; it is never evicted.
+        version: Grows by one with each change; the history has the earlier versions.
+        pinned: Whether it belongs in every prompt; it is never evicted.
         trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks
             like an instruction to a model).
-        superseded_by: Id of the entry that replaced it; None means none did.
+        superseded_by: Id of the entry that replaced it; None means that none did.
         session: Name of the session it comes from; None means no session.
-        branch: The branch of that session it comes from; None means the session itself.
+        branch: The branch of that session that it comes from; None means the session itself.
         first_seq: With *last_seq* the span of messages it comes from.
-        session_only: Whether only that session recalls it; of a branch, those that share
-            the message.
-        writer: What stored it: the name that its handle was opened with, or for example
+        session_only: Whether only that session recalls it; for a branch, only the branches that
+            share the message.
+        writer: The program that stored it: the name given to `open`, or for example
             "extracted:sentences-1". None: nobody said.
         updated_ms: Time when it was last stated or changed.
         stored_ms: Time when the file got this version.
@@ -140,7 +139,7 @@ class Entry(Record):
 
     def status(self, at_ms: int) -> str:
         """
-        Return "active" if it holds at a time, else why not.
+        Return "active" if it is true at a time, else the reason.
 
         "superseded", "expired" (also if it stopped being true), "inactive"
         (switched off or evicted) or "future" (it is not true yet).
@@ -157,7 +156,7 @@ class Entry(Record):
 
 class EntryVersion(Record):
     """
-    An earlier version of an entry: what it was from *stored_ms* until *replaced_ms*.
+    An earlier version of an entry, which was current from *stored_ms* until *replaced_ms*.
 
     Attributes:
         reason: Why it changed: "update", "merge", "repeat" (the same was said again),
@@ -200,10 +199,10 @@ class Link(Record):
     Attributes:
         kind: "repeats": says the same. "updates": says it of a later time. "corrects": names
             the older value as wrong. "retracts": takes it back without a new value.
-        probability: That the link is right, 0 to 1; 1 if it is confirmed.
+        probability: Probability that the link is right, 0 to 1; 1 if it is confirmed.
         reason: The features that decided, with their weights; "" if it is confirmed.
         model: Short hash of the model that guessed; "" if it is confirmed.
-        made_ms: Time when it was made.
+        made_ms: Time when the link was made.
         decided: "guessed", "confirmed" (the older entry was superseded by the newer one) or
             "rejected" (by `Entries.unlink`).
     """
@@ -226,14 +225,14 @@ class Remembered(Record):
 
     Attributes:
         action: One of "added", "repeated", "updated", "retracted" and "refused". "repeated":
-            *entry* says the same, and took over what is new. "updated": *entry* replaced *other*,
-            or took over the text. "retracted": *entry*, which is inactive, takes *other* back.
-        entry: The entry that states the fact now. A refused fact has an entry
-            with id 0 and no text, which is not stored.
-        other: The entry that was repeated, replaced or retracted, as it was before; None
-            without one.
-        reason: Why, in one line that quotes neither text.
-        links: What *entry* does to older entries, and newer ones to it, as a model guesses.
+            *entry* says the same, and took over new details. "updated": *entry* replaced *other*,
+            or took over its text. "retracted": *entry*, which is inactive, retracts *other*.
+        entry: The entry that states the fact now. A refused fact has an entry with id 0 and no
+            text, which is not stored.
+        other: The entry that was repeated, replaced or retracted, in its earlier state; None if
+            there is none.
+        reason: One line that quotes neither text.
+        links: The guessed effects of *entry* on older entries, and of newer ones on it.
     """
 
     action: Action
@@ -247,7 +246,7 @@ class Remembered(Record):
 
 def decay(age_ms: int, half_life_ms: int | None) -> float:
     """
-    Return the weight of something of this age: 1.0 when new, 0.5 after a half-life.
+    Return the weight for an age: 1.0 when new, 0.5 after a half-life.
 
     0.5 ** (age / half_life), which equals exp(-ln 2 / half_life * age). A
     negative age counts as new; a half-life of None means no decay.
@@ -277,9 +276,9 @@ class Candidate(Record):
 
     Attributes:
         text: One fact, in a sentence that can stand alone.
-        key: Names the fact if only one value can hold at a time; else None.
+        key: Name of the fact if only one value can be true at a time; else None.
         importance: 1 to 10; None means the default.
-        valid_from_ms: Since when it holds, or when it happened; None means unknown.
+        valid_from_ms: Time since which it is true, or when it happened; None means unknown.
         first_seq: With *last_seq* the messages that state it; None means unknown.
     """
 
@@ -296,11 +295,11 @@ class Candidate(Record):
 
 class Outcome(Record):
     """
-    Result of extraction for one candidate; in a dry run what the result would be.
+    Result of extraction for one candidate; in a dry run the expected result.
 
     Attributes:
-        action: As of `Remembered`, or "dropped" if it was not stored at all.
-        reason: Why, in a short sentence.
+        action: As in `Remembered`, or "dropped" if it was not stored at all.
+        reason: A short sentence.
         entry: The entry that states it now; None if it was dropped.
         conflict: One of `CONFLICTS`; None if the model named none.
         target: Id of the entry that it changed, replaced or repeats.
@@ -322,10 +321,10 @@ class Extracted(Record):
 
     Attributes:
         messages: Number of messages that were read.
-        batches: Number of batches that they were read in.
+        batches: Number of batches in which they were read.
         outcomes: One for each candidate, in order.
         calls: Number of requests to a model.
-        next_seq: First message that was not read yet: the watermark.
+        next_seq: First message that was not read yet (watermark).
     """
 
     messages: int

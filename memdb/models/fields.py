@@ -1,11 +1,11 @@
 """
-Fields: what memdb does with each field of each record, said once.
+Fields: how memdb treats each field of each record, in one table.
 
 Screening, the secret scan and the lines of an export are made from this table.
 tests/models/test_fields.py compares it with the columns of schema.sql, the models, hashes, copies,
-codecs, full text and views. It compares it also with the columns that a proof of forgetting reads.
-So a new field is screened and scanned as soon as it stands here, and a test fails if it is missing
-elsewhere.
+codecs, full text and views. The test also compares it with the columns that a proof of forgetting
+reads. So a new field is screened and scanned as soon as it is listed here, and a test fails if it
+is missing elsewhere.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Field:
     One field of a record.
 
     Attributes:
-        name: In the model, in JSON and in lines of an export.
+        name: Its name in the model, in JSON and in lines of an export.
         traits: Some of `TRAITS`.
-        column: Where it is stored. None means that it is derived, or stored elsewhere.
-        max_chars: The most characters of its text. Longer ones are refused unscreened.
+        column: The column where it is stored. None means that it is derived, or stored elsewhere.
+        max_chars: The largest number of characters of its text. Longer texts are refused
+            unscreened.
     """
 
     __slots__ = ("column", "max_chars", "name", "traits")
@@ -69,7 +70,7 @@ class Field:
         return not self.traits.isdisjoint(traits)
 
     def without(self, *traits: str) -> Field:
-        """Return the field as another table has it, which is none of *traits*."""
+        """Return the field for another table, without any of *traits*."""
         kept = self.traits.difference(traits)
         return Field(self.name, *kept, column=self.column, max_chars=self.max_chars)
 

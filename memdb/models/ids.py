@@ -1,22 +1,21 @@
 """
-Packed row ids, and the ports that make time and identity injectable.
+Packed row ids, and the ports for time and identity.
 
-A row's integer id says whose it is and where it stands:
+A row's integer id contains its owner and its place:
 
     session   scope_no << 44 | session_no << 24
     message   scope_no << 44 | session_no << 24 | seq
     entry     scope_no << 44 | n       (summaries and artifact names alike)
 
-with 19, 20 and 24 bits, so an id is never negative. A scope and a session are
-contiguous ranges: `WHERE id BETWEEN` filters a tenant at no cost.
-Source: ADR-0005; measured 0.7 ms against 4 s for a join.
+with 19, 20 and 24 bits, so an id is never negative. The ids of a scope or a session are one range,
+so `WHERE id BETWEEN` filters a tenant at no cost. Source: ADR-0005; measured 0.7 ms against 4 s for
+a join.
 
-They stay inside of memdb. A caller sees the `n` of an entry, item or summary, which is its
-number in the scope: `memdb.models.observation.observed` takes the rest off what a public
-call returns.
+Packed ids stay inside memdb. A caller sees the `n` of an entry, item or summary, its number in the
+scope; `memdb.models.observation.observed` removes the other bits from the results of public calls.
 
-The highest bit of a session's number marks a branch. Its messages are a run of its own after those
-that it shares (ADR-0023).
+The highest bit of a session's number marks a branch. Its messages are a run of its own after the
+messages that it shares (ADR-0023).
 
 Nothing else in memdb reads the clock or asks for randomness, so two runs with
 the same clock and ids give equal files.
@@ -67,13 +66,13 @@ MADE_DIGITS = 12  # hexadecimal, of the content of a made id
 
 
 def made_id(place: str, content: bytes) -> str:
-    """Return an id for what has none in its source, by its place and its content."""
+    """Return an id for a record without one in its source, from its place and its content."""
     return f"{place}~{blake2b(content, digest_size=MADE_DIGITS // 2).hexdigest()}"
 
 
 def without_content(external_id: str) -> str:
     """
-    Return an id from which the content cannot be guessed: a made id keeps 8 bits of its digest.
+    Return an id that does not reveal the content: a made id keeps 8 bits of its digest.
 
     >>> without_content("line-3~0123456789ab#2")
     'line-3~01#2'
@@ -88,9 +87,9 @@ class BranchName(str):
     """
     The name of a session together with that of a branch of it.
 
-    It is given where services take the name of a session. As text it is the session's
-    name, because a branch shares with its session all but the messages. It equals only
-    the name of the same branch.
+    It is passed where services expect the name of a session. As text it is the session's name,
+    because a branch shares everything but messages with its session. It is equal only to the name
+    of the same branch.
     """
 
     __slots__ = ("branch",)
@@ -124,7 +123,7 @@ class BranchName(str):
 
 
 def branch_of(session: str) -> str:
-    """Return the branch that the name of a session names, "" for the session itself."""
+    """Return the branch in the name of a session, "" for the session itself."""
     return session.branch if isinstance(session, BranchName) else ""
 
 
@@ -187,7 +186,11 @@ def session_range(session: int) -> tuple[int, int]:
 
 
 def span_holds_any(first: int | None, last: int | None, seqs: Sequence[int]) -> bool:
-    """Return whether the span *first* to *last* holds one of *seqs*, which rise; None: no span."""
+    """
+    Return whether the span *first* to *last* contains one of the rising *seqs*.
+
+    None: no span.
+    """
     if first is None or last is None:
         return False
     place = bisect_left(seqs, first)
@@ -201,10 +204,10 @@ def system_clock() -> int:
 
 def bounded_clock(clock: Callable[[], int]) -> Callable[[], int]:
     """
-    Return *clock*, kept a century within the years 1 to 9999.
+    Return *clock*, limited to the years 101 to 9899.
 
-    Python has no date beyond them, so a row written then could not be read. The century
-    leaves room for times that are computed from now.
+    Python has no dates outside the years 1 to 9999, so a row with such a time could not be read.
+    The century on both sides leaves room for times that are computed from now.
     """
 
     def read() -> int:
@@ -225,7 +228,7 @@ def uuid7(now_ms: int, random: bytes | None = None) -> str:
 
     Args:
         now_ms: UTC milliseconds.
-        random: 10 bytes that it is made of; None means the system's.
+        random: 10 random bytes; None means the system's.
 
     >>> uuid7(1_700_000_000_000)[:15]
     '018bcfe5-6800-7'
@@ -239,7 +242,7 @@ def uuid7(now_ms: int, random: bytes | None = None) -> str:
 
 def stored_ms(uid: str, created_ms: int) -> int:
     """
-    Return when a row with *uid* was made: the time in a UUIDv7, else *created_ms*.
+    Return when the row with *uid* was made: the time in a UUIDv7, else *created_ms*.
 
     >>> stored_ms("018bcfe5-6800-7000-8000-000000000000", 5)
     1700000000000
@@ -249,5 +252,9 @@ def stored_ms(uid: str, created_ms: int) -> int:
 
 
 def thing_hash(*values: str | bytes | float | None) -> int:
-    """Return 64 bits that name a thing by *values*, the same in each copy of it. Cost: 1 µs."""
+    """
+    Return 64 bits computed from *values*, which are the same in each copy of a row.
+
+    Cost: 1 µs.
+    """
     return int.from_bytes(blake2b(dumps(values, 2), digest_size=8).digest(), "big", signed=True)

@@ -1,8 +1,8 @@
 """
-Items: values under a namespace and a key, and what a caller gives to change them.
+Items: values under a namespace and a key, and the arguments that change them.
 
-A namespace is a tuple of labels. It is stored as one text, each label followed by
-the character 31, so that a namespace and all below it are one range of texts.
+A namespace is a tuple of labels. It is stored as one text, each label followed by the character 31,
+so a namespace and everything below it are one range of texts.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Item(Record):
     A value under a namespace and key.
 
     Attributes:
-        id: Its number in its scope; items that came later have a higher one.
+        id: Its number in its scope; later items have a higher one.
         namespace: Its labels, () for the root.
-        value: What JSON can hold, or bytes.
+        value: A JSON value, or bytes.
         version: 1 when it is new; each put adds 1.
         metadata: A JSON object of the caller; None means none.
         created_ms: Time when the key got its first value, UTC milliseconds.
         updated_ms: Time when it got this value.
-        ttl_ms: How long it lives after it was put, or refreshed. None means for ever.
+        ttl_ms: How long it lives after a put or a refresh. None means for ever.
         expires_ms: Time when it expires. None means never.
         uid: The same in every file that it is exported to.
-        writer: The program, adapter or client that put this value; None: nobody said.
+        writer: The program, adapter or client that put this value; None means unknown.
     """
 
     id: int
@@ -78,9 +78,9 @@ class FoundItem(Record):
 
     Attributes:
         score: Of a query 0 to 1; of a vector its cosine, -1 to 1.
-        text: What of its value was searched.
-        vector: The one of its vectors that is nearest to the vector asked for, float32.
-            None means that a query found it.
+        text: The part of its value that was searched.
+        vector: The one of its vectors that is nearest to the given vector, float32. None means that
+            a query found it.
     """
 
     item: Item
@@ -127,11 +127,11 @@ MAX_PATHS = 1_000
 
 def path_of(namespace: object, field: str = "namespace") -> str:
     """
-    Return a namespace as it is stored.
+    Return a namespace in its stored form.
 
     Raises:
         InvalidInput: it is not a list or tuple of names, or a label contains the character 31.
-        TooLarge: over `MAX_DEPTH` labels, or over `MAX_PATH_CHARS` in all.
+        TooLarge: there are more than `MAX_DEPTH` labels, or more than `MAX_PATH_CHARS` in all.
 
     >>> labels_of(path_of(("a", "b"))), path_of(())
     (('a', 'b'), '')
@@ -161,7 +161,7 @@ def path_of(namespace: object, field: str = "namespace") -> str:
 
 
 def _find_path(namespace: tuple[object, ...]) -> str | None:
-    """Return the path of labels that were checked before; None if they were not."""
+    """Return the path of labels that were checked before; None for others."""
     try:
         return _paths.get(namespace)  # type: ignore[arg-type]  # a miss if unhashable
     except TypeError:  # one of them cannot be hashed
@@ -186,7 +186,7 @@ def ttl_value(value: Ttl | None) -> int | None:
         value: Seconds, a timedelta, or text such as "30d", "12h" or "45m".
 
     Raises:
-        InvalidInput: it is none of them, not above 0, or over 100 years.
+        InvalidInput: it has none of these forms, is not above 0, or is over 100 years.
 
     >>> ttl_value(1.5), ttl_value("2h")
     (1500, 7200000)

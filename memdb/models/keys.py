@@ -1,5 +1,5 @@
 """
-The key of an encrypted file: what callers may give, and where it is read from.
+The key of an encrypted file: its forms, and the places it is read from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEY_FILE_VARIABLE, KEYRING_VARIABLE = "MEMDB_KEY_FILE", "MEMDB_KEYRING"
 
 
 class FileKey:
-    """A key that no repr, log line or pickle shows."""
+    """A key that is shown in no repr, log line or pickle."""
 
     __slots__ = ("_secret",)
 
@@ -32,7 +32,7 @@ class FileKey:
         Take a passphrase, or 32 bytes that are the key.
 
         Raises:
-            InvalidInput: it is empty, of another length, or cannot be given to the cipher.
+            InvalidInput: it is empty, has another length, or cannot be passed to the cipher.
         """
         if isinstance(value, bytes):
             if len(value) != KEY_BYTES:
@@ -69,12 +69,12 @@ AnyKey = FileKey | str | bytes | Callable[[], str | bytes]
 
 def key_value(value: AnyKey | None) -> FileKey | None:
     """
-    Return the key that a caller gives, or the environment; None for a plain file.
+    Return the key from the caller or the environment; None for a plain file.
 
     Args:
-        value: A passphrase, 32 bytes, or a function that returns one of them. "": none, whatever
-            the environment says. None means that in the file MEMDB_KEY_FILE, or in the keyring
-            under the name MEMDB_KEYRING.
+        value: A passphrase, 32 bytes, or a function that returns one of them. "" means no key,
+            whatever the environment says. None means the key in the file MEMDB_KEY_FILE, or in the
+            keyring under the name MEMDB_KEYRING.
 
     Raises:
         InvalidInput: it is not a key.
@@ -124,7 +124,7 @@ def read_key_file(path: str | os.PathLike[str]) -> FileKey:
 
 def read_keyring(name: str) -> FileKey:
     """
-    Return the key that the system's keyring keeps for the service "memdb" under *name*.
+    Return the key for the service "memdb" under *name* in the system's keyring.
 
     Raises:
         InvalidInput: the package keyring is not installed, or has no such key.

@@ -131,7 +131,11 @@ class Message(Record):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about parts that were not understood when it was stored; () without any."""
+        """
+        Sentences about parts that were not understood when the message was stored.
+
+        () if there are none.
+        """
         if not self.parts and "\ufffd" not in self.text:
             return ()
         return warnings_of(self.parts or (), self.text)
@@ -152,7 +156,7 @@ class _UidField:
         self._slot = slot
 
     def __get__(self, message: Message | None, kind: type | None = None) -> Any:
-        """Return the uid as text. Most messages of a context are read without it."""
+        """Return the uid as text. Most messages of a context are read without their uid."""
         if message is None:
             return self._slot
         value = self._slot.__get__(message)
@@ -189,8 +193,8 @@ class Piece(Record):
             "category" if its category is. None for others.
         trust: As in `Entry`, of a message as in `Hit`; "trusted" for the words of memdb.
         role: The role of a message. None for others.
-        writer: Who wrote it: of a message its author, of an entry its writer, of a summary
-            what made it. None means the host, or that only the role is known.
+        writer: The writer of the text: the author of a message, the writer of an entry, the maker
+            of a summary. None means the host, or that only the role is known.
     """
 
     kind: str
@@ -224,13 +228,13 @@ class Piece(Record):
 
 class ContextWindow(Record):
     """
-    The messages handed to a model, oldest first.
+    The messages for a model, oldest first.
 
     Attributes:
-        tokens: What they cost by the file's counter, overhead included.
-        budget_tokens: The limit that *tokens* keeps to. None means no limit given.
-        pieces: What each token was spent on, in the order of the messages, and
-            why; () for a plain window.
+        tokens: Their number of tokens by the file's counter, overhead included.
+        budget_tokens: The limit for *tokens*. None means no limit given.
+        pieces: How the tokens were spent, in the order of the messages, with reasons; () for a
+            plain window.
 
     Messages that were never stored (summaries, excerpts) have seq 0.
     """
@@ -242,14 +246,14 @@ class ContextWindow(Record):
 
     def to(self, shape: MessageFormat, *, provider_ids: bool = True) -> dict[str, Any]:
         """
-        Return the messages as the keyword arguments of a model's client, JSON-ready.
+        Return the messages as keyword arguments of a model's client, ready for JSON.
 
         Args:
             shape: "openai" (chat completions), "openai-responses", "anthropic",
                 "gemini" or "langchain"; see `memdb.formats.shapes.to_shape`.
-                What a provider's own message held comes back to it whole.
-            provider_ids: Whether items for Responses keep OpenAI's ids. False is for a
-                server that does not know them; items lose their reasoning too.
+                The content of a provider's own message is returned unchanged.
+            provider_ids: Whether items for the Responses API keep OpenAI's ids. Use False for a
+                server that does not know them; items then lose their reasoning too.
 
         Raises:
             InvalidInput: there is no such shape.
@@ -268,11 +272,12 @@ class ContextWindow(Record):
 
 class ProfileBlock(Record):
     """
-    Long-term memory as a text for a prompt; "" with 0 tokens if there is nothing to say.
+    Long-term memory as a text for a prompt; "" with 0 tokens if there is nothing to show.
 
     Attributes:
         tokens: By the file's counter.
-        entry_ids: Of the lines, in order, without entries that all users of the app share.
+        entry_ids: The entries of the lines, in order, without entries that all users of the app
+            share.
     """
 
     text: str
@@ -285,11 +290,11 @@ class SessionInfo(Record):
     Session in a list.
 
     Attributes:
-        title: As the host gave it; None means it gave none.
+        title: The title that the host gave; None means that it gave none.
         tokens: Tokens of all its messages, each by the counter that it was stored with.
-        archived_count: How many of its messages are archived.
-        opening: The first line that the user said among its first 50 messages, 120
-            characters at most. None means that there is none.
+        archived_count: Number of its archived messages.
+        opening: The user's first line in its first 50 messages, 120 characters at most. None means
+            that there is none.
     """
 
     name: str
@@ -310,11 +315,11 @@ class BranchInfo(Record):
     Branch of a session in a list.
 
     Attributes:
-        parent: Name of the branch that it leaves; None means the session itself.
-        leaves_at: The last seq up to which it shares all that *parent* has; 0 if there is none. It
-            may share later ones too, if `replace` made the two differ in between.
-        last_seq: The highest seq given out on its path.
-        message_count: How many messages its path holds, shared ones included.
+        parent: Name of the branch that it starts from; None means the session itself.
+        leaves_at: The last seq up to which it shares everything that *parent* has; 0 if there is
+            none. It may share later messages too, if `replace` made the two differ in between.
+        last_seq: The highest seq assigned on its path.
+        message_count: Number of messages on its path, shared ones included.
         uid: Differs from that of a branch of the same name that was deleted.
     """
 
@@ -336,11 +341,11 @@ class ArtifactVersion(Record):
     Attributes:
         session: The session it belongs to; None for a `user:` name, which all
             sessions of the scope share.
-        message_session: With *message_seq* the message that made it; None if
-            that was not said, or its session is gone.
-        sha256: Of the bytes, in hexadecimal.
+        message_session: With *message_seq* the message that made it; None if it is unknown, or if
+            its session was deleted.
+        sha256: SHA-256 of the bytes, in hexadecimal.
         message_branch: The branch that the message belongs to; None means the session.
-        writer: The program, adapter or client that saved it; None: nobody said.
+        writer: The program, adapter or client that saved it; None means unknown.
     """
 
     name: str
@@ -366,7 +371,7 @@ class Artifact(Record):
 
     @property
     def text(self) -> str:
-        """The bytes as UTF-8 text; a UnicodeDecodeError if they are not."""
+        """The bytes as UTF-8 text; UnicodeDecodeError if they are not UTF-8."""
         return self.data.decode()
 
 
@@ -375,7 +380,7 @@ class Source(Record):
     Where a hit comes from; fields that do not apply are None.
 
     A message has session, its title, seq, external_id, author and created_ms. An entry has
-    entry_id, category, and session and seq of the message that told it. An artifact has name,
+    entry_id, category, and session and seq of the message that it comes from. An artifact has name,
     version and its session. A session has its name, its title, and in created_ms the time of its
     first message. A summary has its session and id, and in seq and last_seq its span. *shared* is
     True of an entry that all users of the app share. An item has its namespace, key, version and
@@ -425,24 +430,24 @@ class Hit(Record):
 
     Attributes:
         kind: "message", "entry", "artifact", "summary", "item" or "session".
-        text: The whole text of a message, entry or item; of an artifact the place that matched. Of
-            a session the title, or in a group the best message.
+        text: The whole text of a message, entry or item; for an artifact the matching passage. For
+            a session it is the title, or in a group the best message.
         score: How much it says about the query, 0 to 1, on one scale for all queries and files.
             From 0.5 on it is as likely an answer as not. The best hit of a kind has the relevance
-            of that kind's answer, the others their share of it. By vector it is the cosine.
+            of that kind's answer, and the others a share of it. In a search by vector it is the
+            cosine.
         rank: 1 is best.
-        is_sure: Whether it answers the query by its score; False by vector.
-        also: Where else the same text stands.
-        outdated_by: Id of the entry that a newer statement stands in; None if none does.
-        why: Why it is a hit, in a short sentence.
+        is_sure: Whether it answers the query, by its score; False in a search by vector.
+        also: Other places with the same text.
+        outdated_by: Id of the entry with a newer statement; None if there is none.
+        why: The reason for the hit, in a short sentence.
         explanation: Each term of the score by name, None unless asked for.
-        hits: Of a session, the messages that say most, best first, three at
-            most; else ().
+        hits: For a session, its best messages, best first, three at most; else ().
         trust: "trusted", "untrusted" (not from the user) or "flagged" (it looks like an instruction
-            to a model). Entries store it; for the others it follows from role and text.
+            to a model). Entries store it; for other kinds it follows from role and text.
         role: The role of a message. None for others.
-        writer: Who wrote it: of a message its author, of an entry its writer, of a summary
-            what made it. None means the host, or that only the role is known.
+        writer: The writer of the text: the author of a message, the writer of an entry, the maker
+            of a summary. None means the host, or that only the role is known.
     """
 
     kind: Kind
@@ -472,16 +477,16 @@ class Hits(Record):
 
     Attributes:
         hits: Best first.
-        arms: What took part, of "lexical" (words), "vector" (meaning of the whole),
+        arms: The arms that were used, of "lexical" (words), "vector" (meaning of the whole),
             "similar" (words of similar meaning).
-        missing: Why the others did not, in a sentence each; also how far "vector"
-            could, where only a part of the texts is embedded. "hits": how many
-            matches were left out, why, and how to see them.
+        missing: Why other arms were not used, one sentence each; also how complete "vector" is, if
+            only a part of the texts is embedded. "hits": the number of matches that were left out,
+            the reason, and how to see them.
         failure: The embedder's error; None if nothing failed.
         space: The model whose vectors answered; None if none did.
         certainty: "sure" if a match answers the query, "unsure" if the best one may
-            not, "none" if nothing is known. It judges what was found, not what was
-            left out of *hits*. A search by vector alone is unsure.
+            not, "none" if nothing is known. It judges the matches, including those left out of
+            *hits*. A search by vector alone is always unsure.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -509,7 +514,7 @@ class Hits(Record):
         def __getitem__(self, index: slice) -> Hits: ...
 
     def __getitem__(self, index: int | slice) -> Hit | Hits:
-        """Return one hit by its place from 0, or an answer with some of them."""
+        """Return one hit by its place from 0, or for a slice an answer with some of them."""
         if isinstance(index, slice):
             return self.replace(hits=self.hits[index])
         return self.hits[index]
@@ -517,15 +522,15 @@ class Hits(Record):
 
 class Why(Record):
     """
-    Why a message is where it is in an answer, or is not in it.
+    Why a message has its place in an answer, or is missing from it.
 
     Attributes:
         rank: Its place among all messages; None means that it was no candidate.
-        score: Of its place, 0 if there is none.
+        score: The score of its place, 0 if there is none.
         reason: In a sentence.
         explanation: Each term of its score; None if there is none.
-        last: Each term of the message that took the answer's last place; None
-            where the answer is not full.
+        last: Each term of the message in the last place of the answer; None if the answer is not
+            full.
     """
 
     rank: int | None
@@ -547,8 +552,8 @@ class Finding(Record):
         """
         Kind of damage: "truth", "index", "schema", or "nothing".
 
-        What was stored is truth; an index is derived from it. "nothing": something
-        outside of the file must end, or a loss be accepted.
+        "truth" is stored data; an "index" is derived from it. "nothing": no damage, but something
+        outside the file must end, or a loss must be accepted.
         """
         if self.code in ("wal_held", "wal_missing"):
             return "nothing"
@@ -559,7 +564,7 @@ class Finding(Record):
 
     @property
     def remedy(self) -> str:
-        """Command that helps, with FILE for the damaged file; "" if none does."""
+        """The command that helps, with FILE for the damaged file; "" if none does."""
         if self.rebuildable:
             return "memdb rebuild FILE"
         if self.code == "wal_missing":
@@ -576,11 +581,10 @@ class SpaceInfo(Record):
     Attributes:
         model: Name of the embedder.
         dim: Components of a vector.
-        vectors: How many it holds.
-        state: "filling": not everything was embedded yet; "ready"; "retired":
-            another took its place, and it gets no new vectors; "given": callers
-            gave its vectors with items.
-        due: How many texts wait to be embedded.
+        vectors: Number of its vectors.
+        state: "filling": not everything is embedded yet; "ready"; "retired": another space replaced
+            it, and it gets no new vectors; "given": callers pass its vectors with items.
+        due: Number of texts that wait to be embedded.
     """
 
     model: str

@@ -1,10 +1,10 @@
 """
 Calls of external models: timeouts, retries, a budget, and classified failures.
 
-A plugged-in model may hang, ignore its timeout, raise anything, or return what
-a file cannot store. `run_within` bounds the time of a call, `port_error` turns
-any exception into a `PortError` without secrets, `is_transient` says whether a
-retry may help. `ModelCaller` puts them together for language models.
+A model of the host may hang, ignore its timeout, raise anything, or return something that a file
+cannot store. `run_within` limits the time of a call, `port_error` turns any exception into a
+`PortError` without secrets, and `is_transient` decides whether a retry may help. `ModelCaller` puts
+them together for language models.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def timeout_value(value: object, field: str) -> float:
 
 class CallCancelled(BaseException):
     """
-    Nobody waits any more for the call that asked a port: it ends as at Ctrl-C.
+    Nobody waits any more for the call that used a port, so the port's call ends as at Ctrl-C.
 
-    No `Exception`, so that no rule takes the place of the answer, and nothing is stored.
+    It is not an `Exception`, so no fallback replaces the answer, and nothing is stored.
     """
 
 
@@ -111,15 +111,15 @@ def run_within(
 
     *work* runs in a daemon thread with the caller's context variables. A thread
     that never ends delays neither the caller nor the end of the interpreter.
-    What *work* raises is raised here.
+    Errors of *work* are raised here.
 
     Args:
-        work: Called with a function that returns True after the call was
-            abandoned; *work* should then end, as its result is dropped.
+        work: Called with a function that returns True after the call was abandoned; *work* should
+            then end, because its result is dropped.
         name: Name of the port, for the error.
         timeout_s: Over 0.
         cancelled: Polled every `POLL_S` seconds, in the caller's thread.
-        abandon: Called once if *work* is abandoned, to free what it waits for.
+        abandon: Called once if *work* is abandoned, to free its resources.
 
     Raises:
         PortError: the timeout passed, *cancelled* returned True, or
@@ -203,9 +203,8 @@ def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = 
     """
     Return *error* as a `PortError` of the port *name*, with secrets redacted.
 
-    A `PortError` of that name that contains no secret is returned itself. The
-    cause is kept only if the texts of its whole chain contain no secret, because
-    a traceback would show them.
+    A `PortError` of that name without a secret is returned unchanged. The cause is kept only if the
+    texts of its whole chain contain no secret, because a traceback would show them.
     """
     hidden = list(secrets)
     text = " ".join(redact(_message(error), hidden).split())
@@ -220,7 +219,7 @@ def port_error(name: str, error: BaseException, secrets: Iterable[str | None] = 
 
 
 def _message(error: BaseException) -> str:
-    """Return the text of *error*, without the "NAME failed" of a PortError."""
+    """Return the text of *error*, without "NAME failed" of a PortError."""
     text = str(error) or type(error).__name__
     if isinstance(error, PortError):
         return text.removeprefix(f"{error.name} failed: ")
@@ -244,13 +243,13 @@ def _chain_texts(error: BaseException) -> list[str]:
 
 class LimitedPort:
     """
-    A plugged-in object whose calls take limited time and fail with `PortError` alone.
+    A host's object whose calls take limited time and raise only `PortError`.
 
-    A port that rests is a circuit breaker: after a time-out each call fails at once for
-    `REST_S` seconds. The next call fails too and is repeated in a thread of its own; if that
-    gets an answer, the port is used again.
+    Resting is a circuit breaker: after a time-out each call fails at once for `REST_S` seconds. The
+    next call fails too and is repeated in a separate thread; if that gets an answer, the port is
+    used again.
 
-    All else of it, such as its name, is as it is. Cost: 0.1 ms per call.
+    All other attributes, such as its name, are those of the object. Cost: 0.1 ms per call.
     """
 
     __slots__ = ("_checks", "_failed_s", "_label", "_limits", "_meter", "_port", "_rests")
@@ -269,13 +268,13 @@ class LimitedPort:
         Store *port*.
 
         Args:
-            label: What it is called in errors.
-            limits: Gives the seconds that a call may take, from its arguments,
-                by the name of the method.
-            meter: Notes each call; None means that nobody does.
-            checks: Returns an answer as it may be used, from it and the arguments, by the name of
-                the method. Its error is the port's failure.
-            rests: Whether it is left alone after a time-out.
+            label: Its name in errors.
+            limits: By method, a function of the arguments that returns the seconds that a call may
+                take.
+            meter: Records each call; None records nothing.
+            checks: By method, a function of answer and arguments that returns the answer to use.
+                An error of a check counts as a failure of the port.
+            rests: Whether it rests after a time-out.
         """
         self._port = port
         self._checks = checks or {}
@@ -290,7 +289,7 @@ class LimitedPort:
         return repr(self._port)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the port; a method with a limit keeps to it."""
+        """Return an attribute of the port; a method with a limit is wrapped."""
         value = getattr(self._port, name)
         limit = self._limits.get(name)
         if limit is None:
@@ -335,7 +334,7 @@ class LimitedPort:
         self._failed_s = None
 
     def _rest(self) -> None:
-        """Begin to rest after a call was given up, unless the caller was cancelled."""
+        """Start to rest after an abandoned call, unless the caller was cancelled."""
         is_given_up = CANCELLED.get()
         if is_given_up is None or not is_given_up():
             self._failed_s = time.monotonic()
@@ -356,13 +355,13 @@ def call_within(
     abandon: Callable[[], object] | None = None,
 ) -> T:
     """
-    Return the result of *work*, a call of a port as for `run_within`, noted by *meter*.
+    Return the result of *work*, a call of a port as for `run_within`, recorded by *meter*.
 
     Args:
-        label: What *meter* calls it. Default: *name*.
+        label: Its name for *meter*. Default: *name*.
 
     Raises:
-        PortError: it raised anything, or took longer than *timeout_s*. It contains no secret.
+        PortError: it raised an error, or took longer than *timeout_s*. It contains no secret.
     """
     start_s = time.perf_counter()
     failure: PortError | None = None
@@ -404,7 +403,7 @@ def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder
 
 
 def limited_reranker(reranker: Reranker, meter: Meter | None = None) -> Reranker:
-    """Return *reranker* with 2 seconds for a question."""
+    """Return *reranker* limited to 2 seconds per question."""
     name = getattr(reranker, "name", None) or getattr(reranker, "__name__", "of the host")
     label = f"reranker {name!r}"
 
@@ -422,7 +421,7 @@ def limited_reranker(reranker: Reranker, meter: Meter | None = None) -> Reranker
 
 
 def _of_texts(label: str, what: str, answer: Iterable[T], texts: Sequence[str]) -> list[T]:
-    """Return an answer that has as many parts as there are texts."""
+    """Return an answer if it has as many parts as there are texts."""
     found = list(answer)
     if len(found) != len(texts):
         raise PortError(label, f"gave {len(found)} {what} for {len(texts)} texts")
@@ -430,20 +429,20 @@ def _of_texts(label: str, what: str, answer: Iterable[T], texts: Sequence[str]) 
 
 
 def limited_arbiter(arbiter: Arbiter, meter: Meter | None = None) -> Arbiter:
-    """Return *arbiter* with 30 seconds for a decision."""
+    """Return *arbiter* limited to 30 seconds per decision."""
     limits = {"decide": lambda *_: DECIDE_TIMEOUT_S}
     return LimitedPort(arbiter, f"arbiter {arbiter.name!r}", limits, meter)
 
 
 def limited_counter(counter: TokenCounter, meter: Meter | None = None) -> TokenCounter:
-    """Return *counter* with 10 seconds for a call."""
+    """Return *counter* limited to 10 seconds per call."""
     limits = {"count": lambda *_: COUNT_TIMEOUT_S, "count_many": lambda *_: COUNT_TIMEOUT_S}
     return LimitedPort(counter, f"counter {counter.name!r}", limits, meter)
 
 
 class ModelCaller:
     """
-    Calls *model* with a timeout, retries and a budget; is a `Model` itself.
+    Calls *model* with a timeout, retries and a budget; it is a `Model` itself.
 
     Thread-safe. `calls` is the number of attempts so far, for reports.
     """
@@ -477,10 +476,10 @@ class ModelCaller:
 
         Args:
             model: The model to call.
-            timeout_s: For an answer: all attempts and the pauses together.
-            retries: Most further attempts after a transient failure.
-            max_calls: Most attempts in this object's life; None means no limit.
-            meter: Notes each answer; None means that nobody does.
+            timeout_s: Time for an answer, with all attempts and the pauses.
+            retries: The largest number of further attempts after a transient failure.
+            max_calls: The largest number of attempts of this object; None means no limit.
+            meter: Records each answer; None records nothing.
             wait: Sleeps for a number of seconds.
             clock: Returns monotonic seconds.
 
@@ -501,7 +500,7 @@ class ModelCaller:
         self.calls = 0
 
     def __repr__(self) -> str:
-        """Return the model's name and the number of calls; nothing of how it is reached."""
+        """Return the model's name and the number of calls, without addresses or keys."""
         return f"ModelCaller({self.name!r}, calls={self.calls})"
 
     def complete(
@@ -585,7 +584,7 @@ class ModelCaller:
         max_tokens: int | None,
         stopped: Callable[[], bool],
     ) -> str:
-        """Return the answer of one attempt, a text that can be stored."""
+        """Return the answer of one attempt, as a text that can be stored."""
         answer: object = self._model.complete(
             messages, schema=schema, timeout_s=timeout_s, max_tokens=max_tokens, cancelled=stopped
         )

@@ -1,8 +1,8 @@
 """
 Observation: how often each public call, port and kind of work ran, how long, and what failed.
 
-`Meter` keeps the figures of one open file and tells an observer of the host. Failures of background
-work go to the log "memdb" as warnings, all else as DEBUG.
+`Meter` collects the figures of one open file and notifies an observer of the host. Failures of
+background work are logged to "memdb" as warnings, everything else as DEBUG.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Event(Record):
 
     Attributes:
         name: Such as "Scope.recall", "jobs.embed" or "embedder 'static-en-1'".
-        seconds: How long it took.
-        error: What it raised; None: nothing.
+        seconds: Its duration.
+        error: The error that it raised; None means none.
     """
 
     name: str
@@ -52,9 +52,9 @@ class CallStats(Record):
     Attributes:
         name: As of `Event`.
         count: Calls that ended.
-        failed: Those that raised an error.
-        p50_ms: Half of the newest thousand took at most so long ...
-        p99_ms: ... and 99 of 100 of them so long.
+        failed: Number of calls that raised an error.
+        p50_ms: Median duration of the newest thousand calls.
+        p99_ms: Duration that 99 % of them did not exceed.
         error: The last error that it raised; None means that it raised none.
         error_ms: Time of that error, UTC milliseconds.
     """
@@ -88,9 +88,9 @@ class Meter:
         self, clock: Callable[[], int], on_event: Callable[[Event], object] | None = None
     ) -> None:
         """
-        Take times of errors from *clock*.
+        Take the times of errors from *clock*.
 
-        *on_event* is called after each call, in its thread; what it raises is logged.
+        *on_event* is called after each call, in its thread; its errors are logged.
         """
         self._clock = clock
         self._on_event = on_event
@@ -102,7 +102,7 @@ class Meter:
         """
         Note that a call that began at *start_s* (`perf_counter`) has ended.
 
-        *loud*: nobody sees its error, so it is logged as a warning.
+        *loud*: nobody else sees its error, so it is logged as a warning.
         """
         seconds = perf_counter() - start_s
         figures = self._figures.get(name)
@@ -161,15 +161,15 @@ def report_failure(error: BaseException) -> None:
 
 
 def warn_failed(name: str, start_s: float, error: BaseException) -> None:
-    """Log that work which began at *start_s* (`perf_counter`) failed, as a warning."""
+    """Log as a warning that work which began at *start_s* (`perf_counter`) failed."""
     warn("%s failed after %.3f s, tried again later: %s", name, perf_counter() - start_s, error)
 
 
 def logger() -> Logger | None:
     """
-    Return the log "memdb"; None while the program has not loaded `logging`, so reads none.
+    Return the log "memdb"; None if the program has not imported `logging`, and so reads no log.
 
-    A program that loads it and sets up nothing is not written to.
+    In a program that imports it without configuring it, nothing is written.
     """
     logging = sys.modules.get("logging")
     return None if logging is None else _log(logging)

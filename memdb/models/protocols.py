@@ -1,9 +1,8 @@
 """
 Ports: small protocols that a host can implement.
 
-Each has an offline default in `models_local/` or `text/`. A port may be slow
-or fail: it is never called inside a write transaction, and what it raises
-reaches the caller as `PortError`.
+Each has an offline default in `models_local/` or `text/`. A port may be slow or fail. It is never
+called inside a write transaction, and its errors reach the caller as `PortError`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ACTIONS = (ADD, UPDATE, DELETE, NOOP)
 
 class Claim(Record):
     """
-    A fact, new or stored, as an arbiter sees it: without ids, and of one scope only.
+    A fact, new or stored, in the form for an arbiter: without ids, and of one scope only.
 
     Attributes:
         said_ms: Time when it was stated.
@@ -42,18 +41,16 @@ class Claim(Record):
 
 class Verdict(Record):
     """
-    Effect of a new fact on the claims that it was compared with.
+    Effect of a new fact on the claims with which it was compared.
 
     Attributes:
-        action: "add": it stands beside them. "update": it says the same as the
-            first of *targets*, which becomes *text*. "delete": it replaces the
-            *targets*, which are no longer true. "noop": the first of *targets*
-            states it already.
-        targets: Places in the list that was given, from 0.
+        action: "add": both are kept. "update": it says the same as the first of *targets*, which
+            becomes *text*. "delete": it replaces the *targets*, which are no longer true. "noop":
+            the first of *targets* already states it.
+        targets: Places in the given list, from 0.
         text: Text of an "update"; None means the text of the new fact.
         reason: One line, for people.
-        conflict: Why they disagree, one of `memdb.models.entries.CONFLICTS`;
-            None means that no reason is known.
+        conflict: Why they disagree, one of `memdb.models.entries.CONFLICTS`; None means unknown.
     """
 
     action: str

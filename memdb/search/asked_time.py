@@ -1,5 +1,5 @@
 """
-The time that a question names, in the languages of `times.json`, and what else it asks for.
+Find the time in a question, in the languages of `times.json`, and what else it asks for.
 
 `memdb.facts.dates` reads English and ISO dates. This module adds weekdays, dates in figures and the
 words of other languages ("gestern", "la semaine dernière", "9月15日"). It also tells whether a
@@ -72,7 +72,7 @@ class AskedTime(Record):
 
     Attributes:
         asked: The days.
-        is_all: It asks for nothing else, if for a time at all.
+        is_all: Whether it asks for nothing but the time, if it names one.
     """
 
     asked: AskedDays
@@ -81,7 +81,7 @@ class AskedTime(Record):
 
 def read_time(text: str, today: int | None) -> AskedTime:
     """
-    Return the time that *text* names, counted from *today*, days from 1 January 1970.
+    Return the time in *text*, counted from *today*, days from 1 January 1970.
 
     >>> read_time("Was haben wir gestern besprochen?", 1_000).asked.spans
     (DaySpan(first=999, last=999),)
@@ -128,7 +128,7 @@ def read_time(text: str, today: int | None) -> AskedTime:
 
 
 def _middle(span: DaySpan) -> DaySpan:
-    """Return the middle day of a week, or of less; a longer *span* as it is."""
+    """Return the middle day of a week or less; a longer *span* unchanged."""
     middle = (span.first + span.last) // 2
     return span if span.last - span.first >= _WEEK else DaySpan(middle, middle)
 
@@ -145,14 +145,18 @@ def _in_week(asked: AskedDays, periods: list[DaySpan], text: str) -> AskedDays:
 
 
 def is_date_word(word: str) -> bool:
-    """Return whether a date is written with *word*, in lower case, in English."""
+    """Return whether an English date contains *word*, in lower case."""
     is_month = word[:3] in _MONTH_STEMS and word.isascii() and word.isalpha()
     number = word[:-2] if word.endswith(("st", "nd", "rd", "th")) else word
     return is_month or word in _DATE_WORDS or number.isdecimal()
 
 
 def windows(asked: AskedDays, today: int) -> list[DaySpan]:
-    """Return the days that are asked for; of a date without a year the last one up to *today*."""
+    """
+    Return the days that are asked for.
+
+    A date without a year means the last one up to *today*.
+    """
     found = [*asked.spans, *asked.bounds]
     for mention in asked.dates:
         days = days_of(mention, DaySpan(today - _YEAR, today))
@@ -164,7 +168,7 @@ def windows(asked: AskedDays, today: int) -> list[DaySpan]:
 
 
 def _language_of_time(text: str, day: date) -> str:
-    """Return the language in which *text*, a word or two, names a time and nothing else."""
+    """Return the language in which *text*, a word or two, is only a time."""
     languages: list[str] = [*read_json(__file__, "times.json")]
     for language in languages:
         spans, dates, rest = _read(language, text, day)
@@ -174,7 +178,7 @@ def _language_of_time(text: str, day: date) -> str:
 
 
 def _topics(rest: str, language: str) -> list[str]:
-    """Return the words of a question without its times that are what it is about."""
+    """Return the topic words of a question without its times."""
     if language != "en" and has_cjk(rest):
         left = re.sub(r"[\W\d_]+", "", rest)
         return [left] if len(left) > 1 else []
@@ -190,7 +194,7 @@ def _topics(rest: str, language: str) -> list[str]:
 
 
 def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[DateMention], str]:
-    """Return the times of *text* in a language of `times.json`, and what is left of it."""
+    """Return the times of *text* in a language of `times.json`, and the rest of the text."""
     known = read_json(__file__, "times.json").get(language)
     if known is None:
         return [], [], text
@@ -277,7 +281,7 @@ def _around(day: date, offset: int) -> DaySpan:
 
 
 def _read_figures(text: str) -> tuple[str, list[DateMention]]:
-    """Return *text* without dates such as 15.9.2026 and 9/15, and these."""
+    """Return *text* without dates such as 15.9.2026 and 9/15, and those dates."""
     found = []
 
     def read(match: re.Match[str]) -> str:

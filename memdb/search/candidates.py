@@ -1,5 +1,5 @@
 """
-Candidates: the rows of a corpus that words or meaning brought, before they are ranked.
+Candidates: the rows of a corpus found by words or meaning, before they are ranked.
 
 Pure functions over ids and numbers: no SQL, no I/O, no clock. `Lexical` scores posting lists,
 `fuse` adds cosines and neighbours, and `best` chooses the messages whose rows are read.
@@ -37,7 +37,7 @@ class Fused(Record):
     Attributes:
         lexical: Share of the lexical arm in the base score.
         vector: Share of the vector arm in the base score.
-        score: Base and neighbours together, also for messages that no arm found themselves.
+        score: Base and neighbours together, also of messages that only their neighbours brought.
     """
 
     lexical: dict[int, float]
@@ -59,15 +59,15 @@ def fuse(
     Return base and neighbour scores from both arms.
 
     base = share * lexical / best lexical + (1 - share) * cosine / best cosine, over the best
-    `weights.arm` by words and all with a cosine. An arm that found nothing leaves its share to the
-    other. Then score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours
-    that no arm found. Scores of 0 or less count as not found; any scale will do.
+    `weights.arm` by words and all with a cosine. If an arm found nothing, the other gets its share.
+    Then score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours that no
+    arm found. Scores of 0 or less count as not found; the scale does not matter.
 
     Args:
         lexical: `Lexical.scores`.
-        cosine: Cosine similarity by id, higher is nearer; none for ids that were not measured.
+        cosine: Cosine similarity by id, higher is nearer; ids that were not measured are absent.
         weights: `arm`, `lexical_share`, `previous` and `next` are used.
-        least: The best by words counts as at least so much, 0 or more, see `Weights.cover`.
+        least: Lower bound of the best score by words, 0 or more, see `Weights.cover`.
     """
     best_lexical = max(lexical.values(), default=0.0)
     if best_lexical > 0:
@@ -94,7 +94,7 @@ def fuse(
 
 
 def best(fused: Fused, count: int) -> list[int]:
-    """Return the *count* best ids of *fused*, in any order: the rows that `rank` should see."""
+    """Return the *count* best ids of *fused*, in any order, whose rows `rank` should read."""
     return [one for one in strongest(fused.score, count) if 0 < one & MAX_SEQ <= LAST_PLACE]
 
 
@@ -106,8 +106,8 @@ class Worth(Record):
         importance: 1 to 10.
         decay: 1.0 for a new one, falling to 0 as it fades.
         use_count: How often it was recalled.
-        spans: Days that the text speaks of; only read if the query names a time.
-        created_ms: Time when it was told; only read if the query names a time. None means that this
+        spans: Days named in the text; only read if the query names a time.
+        created_ms: Time of the statement; only read if the query names a time. None means that it
             does not count.
     """
 
@@ -132,7 +132,7 @@ def _scaled(scores: Mapping[int, float], scale: float) -> dict[int, float]:
 
 def idf(frequency: int, total: int) -> float:
     """
-    Return the weight of a word that stands in *frequency* of *total* messages; always positive.
+    Return the weight of a word in *frequency* of *total* messages; always positive.
 
     log(1 + (total - frequency + 0.5) / (frequency + 0.5)), frequency at most total.
     Source: Robertson and Sparck Jones 1976, with the 1 + of Lucene's BM25.
@@ -149,12 +149,12 @@ class Lexical:
     the best of `weights.context`). The number of times a word occurs and the length of the message
     do not count. BM25, which uses both, finds less (R@10 0.630 against 0.643, arm alone).
 
-    Exact for the best `weights.arm` by their own words; the words of others are not spread.
-    Cost: 0.8 ms for five words that stand in 2,000 messages together.
+    The scores are exact for the best `weights.arm` by their own words; the words of other messages
+    are not spread to neighbours. Cost: 0.8 ms for five words in 2,000 messages together.
 
     Attributes:
         scores: Above 0, by id. Ids of neighbours are computed, so some may not exist.
-        every_word: The score of a row that contains every word, also those of none.
+        every_word: The score of a row with every word, including words that no row contains.
     """
 
     __slots__ = ("_holders", "_weights", "every_word", "scores")
@@ -203,22 +203,22 @@ class Lexical:
         }
 
     def best(self, count: int) -> dict[int, float]:
-        """Return the *count* highest of `scores`: what `fuse` takes, for the arm of its weights."""
+        """Return the *count* highest of `scores`, which `fuse` uses for the arm of its weights."""
         return {key: self.scores[key] for key in top(self.scores, count)}
 
     def words(self) -> list[tuple[Term, float, AbstractSet[int]]]:
-        """Return the terms of the query that rows hold, with weights and holders."""
+        """Return the terms of the query that rows contain, with weights and rows."""
         return [(term, weight, self._holders[term]) for term, weight in self._weights.items()]
 
     def holders(self, term: Term) -> AbstractSet[int]:
-        """Return the ids of the rows that hold *term*."""
+        """Return the ids of the rows that contain *term*."""
         return self._holders.get(term, frozenset())
 
 
 def add_weight(
     scores: dict[int, float], ids: AbstractSet[int], weight: float, *, only_known: bool = False
 ) -> None:
-    """Add *weight* to the scores of *ids*, or of those of them that have one."""
+    """Add *weight* to the scores of *ids*, or only of those that already have a score."""
     known = scores.keys() & ids
     for message in known:
         scores[message] += weight
@@ -238,7 +238,7 @@ def top(scores: Mapping[int, float], count: int) -> list[int]:
 
 
 def strongest(scores: Mapping[int, float], count: int) -> list[int]:
-    """Return the ids of `top` in any order, which takes a third less."""
+    """Return the ids of `top` in any order, which takes a third less time."""
     if len(scores) <= count:
         return list(scores)
     if count <= 0:
@@ -260,18 +260,17 @@ LAST_PLACE = MAX_SEQ - WIDEST_CONTEXT
 
 class Candidates(Record):
     """
-    The rows of a corpus that words or meaning brought, before they are ranked.
+    The rows of a corpus found by words or meaning, before they are ranked.
 
     Attributes:
         lexical: The words of the query in the corpus.
-        scores: Lexical scores by id, without rows that may not be found by their neighbours.
+        scores: Lexical scores by id, without rows that must not be found by their neighbours.
         cosine: Cosine similarity by id.
-        fused: Both of them together; None for kinds without neighbours.
-        rows: Of messages, the rows of the best.
-        worths: Of entries, what counts besides their words.
-        texts: Of messages and entries, the texts of the best.
-        model: Name of the model that the cosines are of. None means that rows
-            were not compared by meaning.
+        fused: Both together; None for kinds without neighbours.
+        rows: For messages, the rows of the best candidates.
+        worths: For entries, their weights besides their words.
+        texts: For messages and entries, the texts of the best candidates.
+        model: Name of the model of the cosines. None means that rows were not compared by meaning.
     """
 
     corpus: Corpus
@@ -285,7 +284,7 @@ class Candidates(Record):
     model: str | None = None
 
     def without(self, gone: AbstractSet[int], weights: Weights) -> Candidates:
-        """Return the candidates as they are if the messages of the ids *gone* contain no word."""
+        """Return the candidates unchanged if the messages of the ids *gone* contain no word."""
         postings = {term: {*ids} - gone for term, ids in self.corpus.postings.items()}
         lexical = Lexical(postings, self.corpus.total, weights)
         scores = {key: score for key, score in lexical.scores.items() if key in self.scores}
@@ -300,7 +299,7 @@ class Candidates(Record):
 def fuse_candidates(
     candidates: Candidates, weights: Weights, *, with_neighbours: bool = True
 ) -> Fused:
-    """Return `fuse` of messages, with scores for rows of the corpus only."""
+    """Return `fuse` for messages, with scores of rows of the corpus only."""
     corpus, scores = candidates.corpus, candidates.scores
     least = weights.cover * candidates.lexical.every_word
     fused = fuse(scores, candidates.cosine, weights, least)

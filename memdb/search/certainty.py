@@ -1,9 +1,10 @@
 """
-Certainty: whether what was ranked answers the question, and which rows are kept.
+Certainty: whether the ranked rows answer the question, and which rows are kept.
 
-Pure functions over rankings. A row is sure if it answers by itself (`Ranking.is_sure`); a score
-below `POSSIBLE` says nothing of the question. What lies between is returned and marked as unsure.
-A question about a name or identifier that no text contains has no answer at all.
+Pure functions over rankings. A row is sure if it answers by itself (`Ranking.is_sure`). A score
+below `POSSIBLE` means that the row says nothing about the question. Rows in between are returned
+and marked as unsure. A question about a name or identifier that no text contains has no answer at
+all.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Choice(Record):
     The rows of an answer.
 
     Attributes:
-        lines: Best first, not more than the request's limit.
+        lines: Best first, at most the request's limit.
         certainty: As `Hits.certainty` has it.
-        left_out: What was left out and how to see it, in a sentence. None if nothing was.
+        left_out: A sentence about the rows that were left out, and how to see them. None if nothing
+            was.
     """
 
     lines: list[Line]
@@ -82,8 +84,8 @@ def is_sure(question: Question, ranking: Ranking, row: Ranked) -> bool:
     """
     Return whether a row answers the question by itself.
 
-    It contains each number and identifier that is asked for: "ticket 418" is not answered by
-    ticket 419. If a time is asked for, it contains a name that is asked for too.
+    It must contain each number and identifier in the question: "ticket 418" is not answered by
+    ticket 419. If the question names a time, the row must also contain a name from it.
     """
     if not ranking.is_sure(row):
         return False
@@ -99,7 +101,7 @@ def keep(
     question: Question, rankings: Sequence[Ranking], scores: Sequence[float], certainty: str
 ) -> tuple[int, str | None]:
     """
-    Return how many of *scores*, falling, are kept, and why the others are not.
+    Return how many of the falling *scores* are kept, and why the others are not.
 
     Args:
         certainty: Certainty of the answer.
@@ -123,7 +125,7 @@ def keep(
 
 
 def _cut(request: SearchRequest, scores: Sequence[float], count: int) -> int:
-    """Return how many of the first *count* scores stand out against the others."""
+    """Return how many of the first *count* scores stand out from the others."""
     best = scores[0]
     if request.cut is not None and best > 0:
         for place in range(1, count):

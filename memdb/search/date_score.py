@@ -1,9 +1,9 @@
 """
 Date term of the ranking: how well the days of a record fit the days that a query names.
 
-A record has its own day, when it was said, and the days that its text speaks of
-(`spans`). The best of them counts: a question about July finds what was said in
-July, and what was said in August about July. Pure.
+A record has its own day, when it was said, and the days named in its text (`spans`). The best of
+them counts: a question about July finds what was said in July, and statements of August about July.
+Pure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DateScorer:
         return self._query.is_dated
 
     def fits(self, score: float) -> bool:
-        """Return whether a record with this score is of the time, not only of its month."""
+        """Return whether a record with this score is of that time, and not only of its month."""
         query = self._query
         days = [mention.day is not None for mention in query.dates]
         days += [span.first == span.last for span in query.spans]
@@ -53,12 +53,12 @@ class DateScorer:
 
     def score(self, created_ms: int | None, spans: Sequence[DaySpan] = ()) -> float:
         """
-        Return what the days of a record add to its score, 0 if the query names none.
+        Return the gain of a record's score by its days, 0 if the query names none.
 
         Args:
             created_ms: Time when it was said, UTC milliseconds. None means that this does not
                 count.
-            spans: Days that its text speaks of.
+            spans: Days named in its text.
         """
         if not self._query.is_dated:
             return 0.0
@@ -74,7 +74,7 @@ class DateScorer:
         return max(self._weights.own * own, self._weights.about * about)
 
     def _about(self, span: DaySpan) -> float:
-        """Return the gain of a span that a text names: it may also be a limit that is asked for."""
+        """Return the gain of a span in a text, which may also be a limit in the question."""
         found = self._by_span.get(span)
         if found is None:
             limits = (self._overlap(limit, span) for limit in self._query.limits)
@@ -82,7 +82,7 @@ class DateScorer:
         return found
 
     def _match(self, span: DaySpan) -> float:
-        """Return the best gain of *span*: whole if the query's days contain all of it."""
+        """Return the best gain of *span*: the full gain if the query's days contain all of it."""
         query = self._query
         gains = [self._overlap(wanted, span) for wanted in query.spans]
         gains += [
@@ -98,7 +98,7 @@ class DateScorer:
         return max(gains, default=0.0)
 
     def _overlap(self, wanted: DaySpan, span: DaySpan) -> float:
-        """Return the gain of *wanted* days, by the share of *span* that they hold."""
+        """Return the gain of *wanted* days, by the share of *span* inside them."""
         days = min(wanted.last, span.last) - max(wanted.first, span.first) + 1
         if days <= 0:
             return 0.0

@@ -1,8 +1,8 @@
 """
-Embedding of the question: one vector for all kinds, by one call of the embedder.
+Embedding of the question: one vector for all kinds, from one call of the embedder.
 
-Runs outside of transactions. What keeps the vector arm from taking part is kept
-beside the vector, for `Hits.missing`.
+Runs outside of transactions. Reasons against the vector arm are stored beside the vector, for
+`Hits.missing`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ ARMS = ("lexical", "vector", "similar")
 
 class Embedding(Record):
     """
-    The vector of a question, or why there is none.
+    The vector of a question, or the reason why there is none.
 
     Attributes:
         vector: None means that only words are searched.
-        reason: Why there is no vector; else in what it falls short: how far its
-            space is filled, or that it does not know the words. None if in nothing.
+        reason: Why there is no vector; otherwise its limits: how far its space is filled, or that
+            it does not know the words. None if in nothing.
     """
 
     vector: Vector | None
@@ -47,11 +47,11 @@ class Embedding(Record):
 
     def to_hits(self, answer: Answer, request: SearchRequest) -> Hits:
         """
-        Return *answer* to *request* with the arms that took part and why others did not.
+        Return *answer* to *request* with the arms that were used and why others were not.
 
         Raises:
-            PortError: the embedder failed and nothing was found by words: an
-                empty answer would say that nothing is known.
+            PortError: the embedder failed and no words matched: an empty answer would mean that
+                nothing is known.
         """
         missing: dict[str, str] = {}
         if self.reason is not None:
@@ -118,8 +118,8 @@ def embed_question(
     """
     Return the vector of the question, and the cosines of past entries and of passages.
 
-    If the model does not know the query's words and other words find something, the vector is left
-    out. If nothing is found without it, the vector takes part, and the answer has a note.
+    If the model does not know the query's words and other words match something, the vector is left
+    out. If nothing matches without it, the vector is used, and the answer has a note.
     """
     request = question.request
     if request.by == "words":
@@ -160,7 +160,7 @@ def embed_question(
 
 
 def _common_words(question: Question, corpora: Sequence[Corpus]) -> list[str]:
-    """Return the query's words that stand in many of the texts that are searched."""
+    """Return the query's words that occur in many of the searched texts."""
     return [
         word
         for corpus in corpora

@@ -1,14 +1,14 @@
 """
-Features: what the ranking of messages knows of each candidate, one list of numbers per name.
+Features: the facts about each candidate for ranking messages, one list of numbers per name.
 
 Pure functions over ids, numbers and the rows of the candidates: no SQL, no I/O, no clock.
-`memdb.search.rank` adds the features up, each times its weight; `docs/recall.md` explains them.
-What a feature reads in a text (`Traits`) is kept from recall to recall.
+`memdb.search.rank` adds up the features, each multiplied by its weight; `docs/recall.md` explains
+them. The traits of a text (`Traits`) are cached between recalls.
 
 Ids are packed as in `memdb.models.ids`: `id - 1` and `id + 1` are the neighbours of a message.
-Shares are of what the words of the question say in the scope (idf). "Short" means times
-`1 / (1 + 0.6 log2(words / 60))` above 60 words: a held word says less in a long message.
-Source of that curve: half of BEAM's chats, 2026-11.
+Shares are shares of the idf of the question's words in the scope. "Short" means multiplied by `1 /
+(1 + 0.6 log2(words / 60))` above 60 words, because a word in a long message says less. Source of
+that curve: half of BEAM's chats, 2026-11.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ _traits: dict[tuple[int, int], Traits] = {}
 
 
 def traits_of(text: str) -> Traits:
-    """Return the `TRAITS` of a text; those of the last texts are kept by length and hash."""
+    """Return the `TRAITS` of a text; those of the last texts are cached by length and hash."""
     key = (len(text), hash(text))
     found = _traits.get(key)
     if found is None:
@@ -129,7 +129,11 @@ def row_of(
     role: str = "user",
     spans: Sequence[DaySpan] = (),
 ) -> Row:
-    """Return a message as `read_features` reads it; *spans*: only read if the query is dated."""
+    """
+    Return a message in the form for `read_features`.
+
+    *spans* is only read if the query has a date.
+    """
     return traits_of(text), author, created_ms, role, spans
 
 
@@ -161,12 +165,12 @@ class Features(Record):
     Attributes:
         ids: Ids of the candidates.
         columns: By name of a feature, one number for each of `ids`.
-        base: What each feature that `base` is the sum of counts in it.
-        lenders: By id of a message that has the question's words only beside it, the messages
-            there that contain them.
-        assistance: 0 where people write to each other, 1 where the messages of role
-            "assistant" have eight times as many words as those of "user", or more.
-        near: By word of the question and candidate, how near its nearest word is, 0 to 1.
+        base: What each feature contributes to `base`.
+        lenders: By id of a message that has the question's words only beside it, the neighbours
+            that contain them.
+        assistance: 0 if people write to each other, 1 if the messages of role "assistant" have at
+            least eight times as many words as those of "user".
+        near: By word of the question and candidate, the similarity of its nearest word, 0 to 1.
     """
 
     ids: list[int]
@@ -185,9 +189,9 @@ class _Chat(Record):
         ids: Ids of the candidates, rising.
         place: By id, its place in *ids*.
         traits: One list for each of `TRAITS`, by name.
-        lent: What long messages lend to those beside them, by id; others lend 1.0.
+        lent: By id, what long messages lend to their neighbours; others lend 1.0.
         asked: By id, whether the message before is a question of another author.
-        runs: Share of messages whose author wrote the one before too, up to `MOST_RUNS`.
+        runs: Share of messages whose author also wrote the one before, up to `MOST_RUNS`.
     """
 
     ids: list[int]
@@ -252,12 +256,12 @@ def read_features(
 
 def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dict[int, list[int]]:
     """
-    Return by id of a message that says nothing itself the messages beside it that do.
+    Return, by id of a message without topic, the neighbours that have one.
 
     The answer to a question is none: both are one, and the answer is what is asked for.
 
     Args:
-        near_words: Ids of those that have a word of the question beside them.
+        near_words: Ids of messages with a word of the question beside them.
     """
     held, similar, near = columns["held"], columns["similar"], columns["near"]
     place = chat.place
@@ -277,7 +281,7 @@ def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dic
 
 
 def _read_chat(rows: Mapping[int, Row]) -> _Chat:
-    """Return the candidates with what they have beside them."""
+    """Return the candidates with the words of their neighbours."""
     ids = sorted(rows)
     place = dict(zip(ids, range(len(ids)), strict=True))
     read, *others = zip(*[rows[key] for key in ids], strict=True) if ids else ((), (), (), (), ())
@@ -302,8 +306,8 @@ def _places(lent: Mapping[int, float], key: int, *, is_reply: bool) -> list[Plac
     """
     Return the places around a message, best first.
 
-    Each is what a word there counts, the offset of the id, the name of the feature, and the share
-    of it that is lent.
+    Each has the value of a word there, the offset of the id, the name of the feature, and the share
+    that is lent.
     """
     before = "question_before" if is_reply else "before"
     offsets = ((-1, before), (1, "after"), (-2, "two_before"), (2, "two_after"))
@@ -327,9 +331,9 @@ def _assistance(chat: _Chat) -> float:
 
 def _word_columns(words: Words, chat: _Chat) -> tuple[Columns, AbstractSet[int]]:
     """
-    Return the shares of the words that each candidate holds, or has beside it.
+    Return the shares of the words that each candidate contains or has beside it.
 
-    A word counts once: where the message contains it, else where the best neighbour does.
+    A word counts once: in the message if it contains it, else in the best neighbour.
 
     Returns:
         The columns, and the ids of what has a word beside it that it does not hold.
@@ -369,14 +373,14 @@ def _word_columns(words: Words, chat: _Chat) -> tuple[Columns, AbstractSet[int]]
 
 
 def _beside(ids: AbstractSet[int], holders: AbstractSet[int], offset: int) -> AbstractSet[int]:
-    """Return those of *ids* that have one of *holders* at *offset*."""
+    """Return the *ids* that have one of *holders* at *offset*."""
     if len(holders) < len(ids):  # most words stand in few messages
         return ids & {key - offset for key in holders}
     return {key for key in ids if key + offset in holders}
 
 
 def _special(chat: _Chat) -> dict[int, list[Place]]:
-    """Return the places around answers, and around those that stand beside a long message."""
+    """Return the places around answers, and around messages beside a long message."""
     beside_long = {
         one
         for key in chat.lent
@@ -446,7 +450,7 @@ def _near_rows(
 
 
 def _covered(columns: Columns, lexical: Lexical, cover: float) -> float:
-    """Return what part of their share the words count, see `Weights.cover`: 0 to 1."""
+    """Return the part of their share that the words count, see `Weights.cover`: 0 to 1."""
     held = sum(weight for _, weight, _ in lexical.words())
     least = cover * lexical.every_word
     if not held or not least:
@@ -457,9 +461,9 @@ def _covered(columns: Columns, lexical: Lexical, cover: float) -> float:
 
 def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, float]:
     """
-    Return by feature what it counts in `base`: words and meaning together, at most 1.
+    Return each feature's part in `base`: words and meaning together, at most 1.
 
-    That is what a message lends to those around it. Of their *share* the words count *covered*.
+    That is what a message lends to its neighbours. The words count *covered* of their *share*.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
     most = max(weighted_sum(columns, parts), default=0.0) or 1.0
@@ -470,7 +474,7 @@ def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, flo
 
 
 def weighted_sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:
-    """Return for each candidate the sum of its *weights* times its numbers, in that order."""
+    """Return, for each candidate, the sum of its numbers times their *weights*, in that order."""
     total = [0.0] * len(columns["words"])
     # A half of the features is 0 for every candidate of most questions, or counts nothing.
     counting = [(columns[name], weight) for name, weight in weights.items() if weight]
@@ -506,7 +510,7 @@ def _add_neighbours(chat: _Chat, base: Mapping[int, float], columns: Columns) ->
 
 
 def _add_person(query: Query, chat: _Chat, columns: Columns) -> None:
-    """Add who wrote each candidate, by name and by role."""
+    """Add the writer of each candidate, by name and by role."""
     columns["author"], columns["role"] = chat.zeros(), chat.zeros()
     if query.authors:
         part = 1 / min(len(query.authors), 2)
@@ -520,7 +524,7 @@ def _add_person(query: Query, chat: _Chat, columns: Columns) -> None:
 
 
 def _add_shape(query: Query, chat: _Chat, columns: Columns) -> None:
-    """Add what each text is like, and whether it has what the question asks for."""
+    """Add the traits of each text, and whether it has what the question asks for."""
     columns.update({name: list(chat.traits[name]) for name in _SHAPES})
     asked = {TRAITS[place] for place in asked_traits(query.text)}
     for name, has in (("when", "time"), ("how_many", "number"), ("who", "capitals")):
@@ -528,7 +532,7 @@ def _add_shape(query: Query, chat: _Chat, columns: Columns) -> None:
 
 
 def _add_sessions(ids: Sequence[int], columns: Columns) -> None:
-    """Add the best of each candidate's session."""
+    """Add the best candidate of each session."""
     best: dict[int, float] = {}
     sessions = [key >> SESSION_SHIFT for key in ids]
     for session, base, date in zip(sessions, columns["base"], columns["date"], strict=True):

@@ -2,8 +2,8 @@
 The kinds of records that recall searches, as data: one `Kind` each.
 
 A kind describes the rows of a scope that are searched and how candidates are found and ranked. It
-also turns a row into text and source of a hit. Entries of the past are one more kind, chosen by
-`kinds_of`, not another way through the stages.
+also turns a row into text and source of a hit. Entries of the past are another kind, chosen by
+`kinds_of`, not another path through the stages.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Kind(Record):
     Rules of recall for one kind of record.
 
     Attributes:
-        name: As `SearchRequest.kinds` and `Hit.kind` have it.
-        corpora: Reads what is searched, in the first snapshot.
-        find: Reads candidates by words and by vector, in the second.
+        name: Its name in `SearchRequest.kinds` and `Hit.kind`.
+        corpora: Reads the searched rows, in the first snapshot.
+        find: Reads candidates by words and by vector, in the second snapshot.
         rank: Ranks them; pure.
         read: Reads ranked rows as hits without a rank, by id.
     """
@@ -134,7 +134,7 @@ def _allowed_messages(tx: Tx, request: SearchRequest, span: tuple[int, int]) -> 
 
 
 def _entry_corpora(tx: Tx, question: Question) -> list[Corpus]:
-    """Return the scope's own entries, and the shared ones that none of its own replaces."""
+    """Return the scope's own entries, and the shared ones that no own entry replaces."""
     found = []
     if question.own is not None:
         found.append(_entry_corpus(tx, question, question.own, None))
@@ -171,7 +171,7 @@ def _entry_corpus(
 
 
 def _beyond_path(tx: Tx, question: Question) -> set[int]:
-    """Return the entries of the path's rows whose messages are not on the path of the branch."""
+    """Return the entries of the path's rows whose messages are not on the branch's path."""
     of_scope = question.request.scope_entries
     branches = {run.session: run.branch for run in question.runs}
     return {
@@ -330,7 +330,7 @@ def _read_entries(tx: Tx, question: Question, corpus: Corpus, scores: Scores) ->
 
 
 def _read_artifacts(tx: Tx, _: Question, corpus: Corpus, scores: Scores) -> dict[int, Hit]:
-    """Return the place of each artifact that matches best; it has no text of its own."""
+    """Return the best matching passage of each artifact, which has no text of its own."""
     held = {key for ids in corpus.postings.values() for key in ids}
     by_words = [key for key in scores if key in held or key not in corpus.passages]
     texts = {**corpus.passages}

@@ -2,7 +2,7 @@
 Load and explain stages: from ranked rows of several kinds to the hits of one answer.
 
 These functions put the kinds on one scale, read text and source of hits, and group messages by
-session. They also explain why a message is in an answer or not. Joins the caller's transaction.
+session. They also explain why a message is in an answer or is not. Joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ PAGE = 32
 
 class Answer(Record):
     """
-    The hits of an answer, and what `Hits` says of them: see `Choice`.
+    The hits of an answer, and the facts for `Hits`: see `Choice`.
 
     Attributes:
-        unranked: Why a reranker put them in no order. None if it did, or if there is none.
+        unranked: Why a reranker did not order them. None if it did, or if there is none.
     """
 
     hits: list[Hit]
@@ -64,14 +64,14 @@ def load_hits(
     """
     Return the best rows of all *rankings* as hits, best first.
 
-    What is not an answer is left out, see `memdb.search.certainty`, and rows that were deleted
-    since the first snapshot.
+    Rows that are not an answer are left out, see `memdb.search.certainty`, and so are rows that
+    were deleted since the first snapshot.
 
     Args:
         limit: Most hits. None means the request's.
-        fill: Tokens of the prompt that the hits fill, 0 if they fill none. No more hits are read
-            than it holds, and equal texts are one. Its maker looks at their trust, and no hit
-            says why it was found.
+        fill: Number of tokens of the prompt that the hits fill, 0 if they fill none. No more hits
+            are read than fit, and equal texts are one. The context looks at their trust, and no hit
+            has a reason.
     """
     limit = question.request.limit if limit is None else limit
     choice = choose(question, rankings, limit + ORDERED)

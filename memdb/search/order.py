@@ -1,9 +1,9 @@
 """
 Order of an answer: equal texts once, and of statements about the same thing the newest first.
 
-Pure functions over the hits that were read; scores still fall. Entries are put in order by their
-links (`memdb.records.links`) before; what has none, and messages, by their words and by the model
-of those links.
+Pure functions over the hits that were read; the scores still fall. Entries are put in order by
+their links (`memdb.records.links`) before; what has none, and messages, by their words and by the
+model of those links.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ NEWER = "newer than another hit that answers alike"
 
 class Ties(Record):
     """
-    Links of entries that concern hits.
+    Links between the entries of hits.
 
     Attributes:
-        keys: Of each hit the id of the entry that it is, or that was learnt from it; then those
-            of *taken*.
-        taken: Newer entries that are no hits.
-        links: Of each of *keys* the link to the newest entry that outdates it.
-        same: By id of each of two entries that repeat each other the id of the other one.
+        keys: For each hit the id of the entry that it is or that was learnt from it; then those of
+            *taken*.
+        taken: Newer entries that are not hits.
+        links: For each of *keys* the link to the newest entry that outdates it.
+        same: For the ids of two entries that repeat each other, the id of the other one.
     """
 
     keys: Sequence[int | None]
@@ -86,16 +86,16 @@ def put_in_order(
     by_time: bool = True,
 ) -> list[Hit]:
     """
-    Return *hits* in the order of an answer: each behind the newer one that outdates it.
+    Return *hits* in the order of an answer: each after the newer one that outdates it.
 
-    What says the same as one before is folded into that one. A newer one gets the score of the
-    older one. It may be a wrong guess, so the first `KEPT_FIRST` stay among the first `FRONT` hits:
-    what has no room before them stands after them.
+    A hit that says the same as an earlier one is folded into that one. A newer hit gets the score
+    of the older one. The guess may be wrong, so the first `KEPT_FIRST` stay among the first `FRONT`
+    hits; hits without room before them follow them.
 
     Args:
-        ties: None means what the hits themselves tell.
-        folds: Whether what says the same is one hit.
-        by_time: Whether the newer one goes first.
+        ties: Links of entries; None means that only the hits themselves are compared.
+        folds: Whether hits that say the same become one.
+        by_time: Whether the newer hit comes first.
     """
     ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
@@ -133,7 +133,7 @@ def put_in_order(
 
 
 def _marked(hit: Hit, link: Link | None) -> Hit:
-    """Return a hit that says what outdates it, and that scores less if it was taken back."""
+    """Return a hit with what outdates it, and with a lower score if it was retracted."""
     if link is None:
         return hit
     hit = hit.replace(outdated_by=link.newer_id)
@@ -146,7 +146,7 @@ def _heads(
     query: Query, hits: Sequence[Hit], words_of: TextWords, same: Mapping[int, int]
 ) -> list[int]:
     """
-    Return of each hit the place of the first one that says the same, with its asked words.
+    Return for each hit the place of the first one that says the same, with its asked words.
 
     Two hits of one kind say the same if they have the same words and signs. So do an entry and the
     message that it was learnt from, and an entry and another one that repeats it.
@@ -189,9 +189,10 @@ def _newer(
     alike: Iterable[tuple[int, int]],
 ) -> dict[int, list[int]]:
     """
-    Return by place of a hit those that are newer and outdate it, the linked one first.
+    Return, by place of a hit, the newer ones that outdate it, the linked one first.
 
-    A question with a name or a number asks for that one: what lacks it goes before nothing.
+    A question with a name or a number asks about exactly that, so a hit without it comes before no
+    other.
     """
     places = reversed([*enumerate(ties.keys)])
     by_id = {key: heads[place] for place, key in places if key is not None}
@@ -217,7 +218,7 @@ def _newer(
 def _behind_newer(
     place: int, older: int | None, newer: Mapping[int, Sequence[int]], seen: set[int]
 ) -> Iterator[tuple[int, int | None]]:
-    """Yield a place behind those that are newer, each once, with the first older one."""
+    """Yield a place after all newer ones, each once, with the first older one."""
     if place not in seen:
         seen.add(place)
         for other in newer.get(place, ()):
@@ -253,15 +254,15 @@ def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> s
 
 def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[tuple[int, int]]:
     """
-    Yield the places of a newer hit and of an older one, before it, that answers alike.
+    Yield the places of a newer hit and of an older one, before it, with a similar answer.
 
     Both are of one author and contain the same words of the question, half of them at least. They
-    also share half of their other words but numbers and names. Or both are short, and the newer one
-    says that the older one is no longer true. The older one is the best hit then, or both are among
-    the first `COMPARED` of their kind. It takes more if they share no word of the question. Not
-    compared are long messages, which say several things, and messages that only ask. A text without
-    the name that is asked for is about something else, and a question with a number asks for that
-    one.
+    also share half of their other words except numbers and names. Or both are short, and the newer
+    one says that the older one is no longer true. The older one must be the best hit, or both are
+    among the first `COMPARED` of their kind. The condition is stricter if they share no word of the
+    question. Long messages, which say several things, and messages that only ask are not compared.
+    A text without the name that is asked for is about something else, and a question with a number
+    asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold
@@ -293,9 +294,9 @@ def put_by_scores(
     query: Query, hits: Sequence[Hit], best: Sequence[float], limit: int
 ) -> list[Hit]:
     """
-    Return *hits* with the first ones by the scores that a reranker gives them, highest first.
+    Return *hits* with the first ones in the order of a reranker's scores, highest first.
 
-    Each place keeps its score, and the newer of two statements goes first all the same.
+    Each place keeps its score, and the newer of two statements still comes first.
     """
     order = sorted(range(len(best)), key=lambda place: -best[place])
     moved = [hits[place].replace(score=hit.score) for place, hit in zip(order, hits, strict=False)]
@@ -305,9 +306,9 @@ def put_by_scores(
 
 
 def _traits(query: Query, hits: Sequence[Hit], words_of: TextWords) -> list[Traits]:
-    """Return of each hit the words of the question it holds, and its topics if another holds them.
+    """Return each hit's words of the question, and its topics if another hit contains them.
 
-    The topics are its other words but numbers and names.
+    The topics are its other words except numbers and names.
     """
     asked = query.asked
     least = max(SAME_WORDS * len(asked), 1)
@@ -326,7 +327,7 @@ def _topics(text: str, words: Iterable[str]) -> AbstractSet[str]:
 
 def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
     """
-    Return which of *asked* a text with these *words* holds, in any of their forms.
+    Return which of *asked* a text with these *words* contains, in any of their forms.
 
     >>> held_words(["tom", "study", "bus"], ["tom", "studies", "buses"])
     ['tom', 'study', 'bus']
@@ -337,7 +338,7 @@ def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _forms(word: str) -> tuple[str, ...]:
-    """Return what a text has between its words that has *word*, a form, or a compound of it."""
+    """Return the parts of a text between its words with *word*, a form, or a compound of it."""
     if not word.isascii() and has_cjk(word):
         return (word,)
     if len(word) >= STEM_LETTERS:
@@ -362,7 +363,7 @@ def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:
     """
     Return whether a statement of a short text ends what another one, not far before it, answers.
 
-    A text may say several things, and ask; the question asks for one of them.
+    A text may say several things and ask something; the question asks about one of them.
     """
     if newer.score < CUT_SHARE / 2 * older.score:
         return False
@@ -385,9 +386,9 @@ def _ends(query: Query, newer: Hit, older: Hit, least: float) -> bool:
 @lru_cache(maxsize=64)
 def _short(text: str) -> tuple[str, ...]:
     """
-    Return what the short sentences of a text state, without what they ask behind a comma.
+    Return the statements in the short sentences of a text, without questions after a comma.
 
-    The best hit is read many times.
+    It is cached, because the best hit is read many times.
     """
     said = [(one, one.endswith(ASKING_MARKS)) for one in sentences(text)]
     told = [stated(one, "user") if has_question else one for one, has_question in said]

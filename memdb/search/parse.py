@@ -69,23 +69,23 @@ class Query(Record):
 
     Attributes:
         text: The query as it was given.
-        words: All its words, lower case, each once, in order.
-        content: The words to search for: without stop words, unless nothing else remains.
-        asked: The same, of a script without spaces the pairs of characters.
+        words: All its words in lower case, each once, in order.
+        content: The words to search for: without stop words, unless no others remain.
+        asked: The same, but pairs of characters for a script without spaces.
         authors: Authors of the scope that it names, spelt as they were passed in.
         dates: Days, months and years that it names, each once, in order.
-        spans: Days that it counts from today, each once.
-        bounds: All days before or after a time, for "before May".
+        spans: Spans of days relative to today, each once.
+        bounds: Open spans before or after a time, as in "before May".
         limits: The times that its bounds exclude; a text may name them too.
-        phrases: Runs of words that belong together: in quotes, or joined as in `file_name.py`.
-        is_question: It ends with a question mark or begins with an asking word.
-        user: Words of the name of the scope's user that it holds: in a memory of
-            theirs, they say little.
-        is_time: It has no topic but a time, if any: "what did we do yesterday?".
-        identifiers: Words of names and identifiers that a question is about, as words
-            of a text have them.
-        misspelt: Words of *text* that are the word of an author's name without its accents.
-            `words` holds that word in their place.
+        phrases: Runs of words that belong together: quoted, or joined as in `file_name.py`.
+        is_question: Whether it ends with a question mark or begins with an asking word.
+        user: Its words that are in the name of the scope's user; in that user's memory they say
+            little.
+        is_time: Whether it has no topic but a time, if any: "what did we do yesterday?".
+        identifiers: Words of the names and identifiers that it asks about, in the form that texts
+            have.
+        misspelt: Words of *text* that are an author's name without its accents. `words` contains
+            the name instead.
     """
 
     text: str
@@ -108,8 +108,8 @@ class Query(Record):
         """
         Return the text to embed: without author names and without the words in *drop*.
 
-        Names and words of every other message draw the vector to all messages. Leaving them out
-        adds 0.19 to R@10 on LoCoMo. Falls back to the whole text when no content word would remain.
+        Names, and words of many messages, pull the vector towards all messages. Leaving them out
+        adds 0.19 to R@10 on LoCoMo. If no content word would remain, the whole text is used.
 
         Args:
             drop: Words as in `words`, usually those in more than 15 % of the scope.
@@ -130,9 +130,9 @@ class Query(Record):
 
     def exact_terms(self) -> list[Term]:
         """
-        Return the terms of numbers and identifiers that an answer must hold.
+        Return the terms of numbers and identifiers that an answer must contain.
 
-        A statement of many words tells a number and asks for none; a date is compared.
+        A statement of many words states a number and asks for none; a date is compared instead.
         """
         if self.is_dated or not (self.is_question or len(self.words) <= KEYWORDS):
             return []
@@ -165,8 +165,8 @@ def parse_query(
     Args:
         text: The query.
         authors: Names of the authors in the scope; one is named when any word of it is.
-        today: Days from 1 January 1970, for dates such as "last week". None means
-            that those are not read.
+        today: Days from 1 January 1970, for dates such as "last week". None means that such dates
+            are not read.
 
     >>> query = parse_query("What did Ann buy on May 3rd?", ["Ann Lee", "Bob"])
     >>> sorted(query.authors), query.dates
@@ -208,7 +208,7 @@ def _pairs(words: Iterable[str]) -> Iterator[str]:
 
 
 def _topics(words: Sequence[str]) -> tuple[str, ...]:
-    """Return *words* without those of a date, which is compared and not searched for."""
+    """Return *words* without those of a date, which is compared instead of searched for."""
     return tuple(word for word in words if not compiled(_DATE_WORD).fullmatch(word)) or tuple(words)
 
 
@@ -227,7 +227,7 @@ def asks(text: str) -> bool:
 
 def only_asks(text: str) -> bool:
     """
-    Return whether each sentence of *text* asks; one that ends as a statement does not.
+    Return whether every sentence of *text* asks; a sentence that ends as a statement does not.
 
     >>> [
     ...     only_asks(text)
@@ -241,7 +241,7 @@ def only_asks(text: str) -> bool:
 def _named(
     text: str, words: set[str], names: Mapping[str, Sequence[str]], corrected: Collection[str]
 ) -> frozenset[str]:
-    """Return the keys of *names* one of whose words is named: it is among *words*."""
+    """Return the keys of the *names* that have a word among *words*."""
     named: set[str] = set()
     capital: dict[str, bool] = dict.fromkeys(corrected, True)
     for author, parts in names.items():
@@ -281,9 +281,9 @@ _CAPITALISED = r"\b[A-Z]\w+|\b[^\W\d_\x00-\x7f]\w+"
 
 def _identifiers(text: str, words: Collection[str]) -> tuple[str, ...]:
     """
-    Return the words of a question that only name something: proper names and identifiers.
+    Return the words of a question that are only names: proper names and identifiers.
 
-    German writes all nouns with a capital, so there only a digit tells.
+    German writes all nouns with a capital, so there only a digit shows a name.
     """
     text = text[:_PHRASE_CHARS]
     found = {word for word in words if compiled(_IDENTIFIER).fullmatch(word)}
@@ -315,7 +315,7 @@ def _begins_sentence(text: str, place: int) -> bool:
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """Return which of *names* is nearest to *word*. None if it is far, short or not alone."""
+    """Return which of *names* is nearest to *word*. None if it is far, short or ambiguous."""
     found: dict[int, list[str]] = {}
     letters = set(word)
     for name in names:
@@ -335,7 +335,7 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
 
 
 def _edits(first: str, second: str) -> int:
-    """Return how many letters to change, add, leave out or swap make *first* into *second*."""
+    """Return how many letters to change, add, leave out or swap to turn *first* into *second*."""
     before: list[int] = []
     row = list(range(len(second) + 1))
     for place, letter in enumerate(first):
@@ -355,7 +355,7 @@ def is_english(word: str) -> bool:
 
 
 def _without_piles(text: str) -> str:
-    """Return *text* with long runs of marks cut: putting those in order takes quadratic time."""
+    """Return *text* with long runs of marks cut, because sorting those takes quadratic time."""
     return text if text.isascii() else compiled(_PILE).sub(r"\1", text)
 
 
@@ -385,17 +385,16 @@ class Question(Record):
         own: First and last id of the scope's own entries, if they are searched.
         shared: First and last id of the scope that all users of the app share,
             if its entries are searched too.
-        session: Id of the session that asks, 0 for one that does not exist.
-            None means all.
-        runs: Where its messages are; () without such a session.
-        total: About how many messages the scope has.
-        terms: Search terms, those that say most first.
-        now_ms: The time for which entries are valid and faded, UTC milliseconds.
-        half_lives_ms: By category, after what time an entry counts half.
-        unknown_names: Names and identifiers of the query that no text holds.
-        texts: How many texts are searched, of all kinds.
+        session: Id of the session of the request, 0 for one that does not exist. None means all.
+        runs: The rows with its messages; () without such a session.
+        total: Approximate number of messages in the scope.
+        terms: Search terms, the most significant first.
+        now_ms: The time at which validity and decay of entries are evaluated, UTC milliseconds.
+        half_lives_ms: By category, the age at which an entry counts half.
+        unknown_names: Names and identifiers of the query that no text contains.
+        texts: Number of searched texts of all kinds.
         windows: Days that are asked for, each with its end.
-        is_listing: Its answer is what is of those days, the newest first.
+        is_listing: Whether the answer is a list of those days, the newest first.
         people: The authors of its messages.
         by_passages: Passages of artifacts are compared by meaning too.
     """
@@ -422,17 +421,17 @@ class Question(Record):
 
 class Corpus(Record):
     """
-    The rows of one kind that are searched, and which of them hold which term.
+    The searched rows of one kind, and the terms that each contains.
 
     Attributes:
         kind: Name of the kind.
         span: First and last id.
-        allowed: The ids of the span that count. None means all.
+        allowed: The ids of the span that count; None means all. None means all.
         total: How many rows count.
         postings: For each term that was looked up, the ids that contain it.
-        excluded: Ids that contain a word which the request excludes.
-        past: Entries as they were at `SearchRequest.at_ms`, by id. None means
-            that rows are read as they are.
+        excluded: Ids that contain a word excluded by the request.
+        past: Entries as they were at `SearchRequest.at_ms`, by id. None means that current rows are
+            read.
         passages: Beginnings of artifacts to compare by meaning, by id; once compared, the nearest
             passage of each.
     """
@@ -447,7 +446,7 @@ class Corpus(Record):
     passages: Mapping[int, str] = {}
 
     def terms(self) -> list[Term]:
-        """Return the terms that at least one row holds."""
+        """Return the terms that at least one row contains."""
         return [term for term, ids in self.postings.items() if ids]
 
 
@@ -457,7 +456,7 @@ class Vector(Record):
 
     Attributes:
         data: float32 components as the file stores them.
-        space_no: The embedding space to compare it in.
+        space_no: The embedding space of the vector.
         model: Name of the model that made it.
         past: Cosines of past entries, whose vectors no space holds, by id.
         near: Of artifacts the cosine of the nearest passage, and that passage, by id.

@@ -4,10 +4,11 @@ Ranking: from candidates to scored records, best first.
 Pure functions over ids and numbers: no SQL, no I/O, no clock. The candidates come from
 `memdb.search.candidates`.
 
-The score of a message is e to the sum of its terms, each a feature of `memdb.search.features`
-times its weight. `bench/ranker/train.py` writes the weights into `ranker.json`. Each feature has a
-weight between people, and a number that is added to it in a chat with an assistant. The score of an
-entry is in `rank_entries`. Equal scores are ordered by id, newest first.
+The score of a message is e to the power of the sum of its terms. A term is a feature of
+`memdb.search.features` times its weight. `bench/ranker/train.py` writes the weights into
+`ranker.json`. Each feature has a weight for chats between people, and a number that is added to it
+in a chat with an assistant. The score of an entry is in `rank_entries`. Equal scores are ordered by
+id, newest first.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ class Ranked(Record):
         id: Row id.
         score: Comparable within one query only.
         terms: Every term of the score by name; empty unless an explanation was asked for.
-        fits: Whether it is of the time that the question names, or speaks of it. None if it
-            names none.
+        fits: Whether it is of the time in the question, or names it. None if the question names no
+            time.
     """
 
     id: int
@@ -92,7 +93,7 @@ def rank(
     Return the best *limit* messages, best first; equal scores newest first.
 
     Args:
-        features: What is known of the rows of the ids that `best` returned.
+        features: Facts about the rows of the ids that `best` returned.
         weights: `table` and `off` are used.
         limit: Most messages to return.
         explain: Whether to fill `Ranked.terms`.
@@ -161,10 +162,10 @@ def rank_entries(
     Args:
         lexical: Scores by id, as `Lexical.scores` has them.
         cosine: Cosine similarity by id, higher is nearer.
-        worths: By id; that of a new entry where it is absent.
+        worths: By id; an absent one counts as that of a new entry.
         weights, limit, explain: As in `rank`.
         least: As in `fuse`.
-        dates: Scores the days that the texts speak of. None means that they do not count.
+        dates: Scores by the days that the texts name. None means that dates do not count.
     """
     fused = fuse(lexical, cosine, weights, least=least)
     scale = weights.entry_scale
@@ -203,7 +204,7 @@ class Ranking(Record):
     The ranked rows of one corpus, best first.
 
     Attributes:
-        ranked: `ORDERED` more than are asked for, if this many were found.
+        ranked: `ORDERED` more rows than were asked for, if so many were found.
         relevance: How much they say about the question. None means that a score is a cosine and
             stays unchanged.
     """
@@ -275,11 +276,11 @@ def _rank_messages(
 
 def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int], dict[int, int]]:
     """
-    Return which messages only ask for what is asked, which nobody answered, and the replies.
+    Return the messages that only repeat an unanswered question, and their replies.
 
-    The first set answers nothing: asked once more, a question would find itself before the fact.
-    The second one lends no words to what stands beside it either. Both have the replies that say
-    nothing, with what tools were asked in between. Of each other reply the question is given.
+    The first set answers nothing: a repeated question would otherwise find itself before the fact.
+    The second set lends no words to its neighbours either. Both contain the replies that say
+    nothing, with calls of tools in between. For each other reply, the question is given.
     """
     asking, unanswered, replies = set[int](), set[int](), dict[int, int]()
     if not query.is_question or STOP_WORDS.issuperset(query.content):
@@ -308,7 +309,7 @@ def _again(query: Query, candidates: Candidates) -> tuple[set[int], set[int], di
 
 
 def _reply(key: int, rows: Mapping[int, Row]) -> int:
-    """Return the message behind *key* and behind what tools were asked and said."""
+    """Return the message after *key*, and after calls and results of tools."""
     roles = [rows[key + step][3] if key + step in rows else "" for step in BEHIND]
     steps = zip(BEHIND, roles, [*roles[1:], ""], strict=True)
     return next(
@@ -334,7 +335,7 @@ def rank_documents(question: Question, candidates: Candidates, weights: Weights)
 
 
 def rank_vectors(question: Question, candidates: Candidates, _weights: Weights) -> Ranking:
-    """Rank candidates by their cosine alone: that is the score, of every kind."""
+    """Rank candidates of every kind by their cosine alone, which is the score."""
     scores = {
         key: cosine
         for key, cosine in candidates.cosine.items()
@@ -351,13 +352,13 @@ def rank_listed(
     rankings: Sequence[Ranking], listed: Sequence[Mapping[int, int]], *, is_all: bool
 ) -> list[Ranking]:
     """
-    Return rankings of what is of a time, the newest first.
+    Return rankings of rows of a time, the newest first.
 
     Args:
-        rankings: By words and meaning; of them what speaks of that time counts too.
+        rankings: By words and meaning; rows in them that name that time count too.
         listed: For each of *rankings* the time of each row, by id.
-        is_all: Whether nothing but the time is asked for; else no row is sure, and what has the
-            words at another time stands among them.
+        is_all: Whether only the time is asked for; else no row is sure, and rows with the words at
+            another time are among them.
     """
     times = [time for found in listed for time in found.values()]
     first, width = min(times, default=0), max(times, default=0) - min(times, default=0)

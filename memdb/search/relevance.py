@@ -7,8 +7,8 @@ is the probability of a logistic model over a few facts about a row and the ques
 `answers.json` has its weights, which `bench/answers/train.py` learns from notebooks that were
 written for it, with words alone and with the built-in table.
 
-A word of English says as much as it is rare. A word of another language is weighed by the share of
-statements and questions that contain it. Both are the same in every file. So scores of two
+An English word says more the rarer it is. A word of another language is weighed by the share of
+statements and questions that contain it. Both weights are the same in every file. So scores of two
 questions, and of two files, can be compared.
 """
 
@@ -85,8 +85,8 @@ class Relevance(Record):
 
     Attributes:
         value: 0 to 1; 0.5 is as likely an answer as not.
-        terms: What is added up by name, see the module.
-        rows: What each of the first rows says by itself, by id.
+        terms: The terms of the sum by name, see the module.
+        rows: By id, how much each of the first rows says by itself.
     """
 
     value: float
@@ -106,13 +106,13 @@ class Evidence(Record):
         rows: Their ids, best first.
         holders: Returns the ids of the rows that contain a term.
         cosines: Cosine similarity by id, also of other rows.
-        texts: By id, where they are known.
+        texts: By id, as far as they are known.
         model: Name of the model that the cosines are of. None means that rows
             were not compared by meaning.
-        crowd: How many texts are searched, of all kinds.
+        crowd: Number of searched texts of all kinds.
         without: Ids of rows that are no evidence.
-        near: By words that were compared already, how near a word of a row is, by id.
-        replies: By id of a reply, the row that asked the question: the reply has its words.
+        near: For words that were compared already, the similarity of a row's nearest word, by id.
+        replies: By id of a reply, the row with the question; the reply counts as having its words.
     """
 
     corpus: Corpus
@@ -132,11 +132,11 @@ class Word(Record):
     A word of the question, or a pair of characters of one.
 
     Attributes:
-        weight: How much it says, 0 to 1.
+        weight: Its significance, 0 to 1.
         holders: The ids of the rows that contain it.
-        stem: Letters by which its forms begin. None if the index knows them.
-        is_name: It only names somebody or something.
-        near: By row id, how near a word of the row is in meaning, 0 to 1.
+        stem: Letters with which its forms begin. None if the index finds its forms.
+        is_name: Whether it is only a name of a person or thing.
+        near: By row id, the similarity of the row's nearest word, 0 to 1.
     """
 
     weight: float
@@ -169,9 +169,9 @@ def relevance(query: Query, evidence: Evidence) -> Relevance:
 
 def limited(value: float, facts: Mapping[str, float]) -> float:
     """
-    Return a relevance that is sure only if the row holds what the question is about.
+    Return a relevance that is sure only if the row contains the topic of the question.
 
-    A near miss contains the person and the thing, and lacks the word for what is asked. Keywords
+    A near miss contains the person and the thing, but lacks the word for what is asked. Keywords
     only name a topic, so a row may lack more of them. A question about oneself is rarely asked in
     the words of the fact, so its answer may lack more too. But that row must hold a word of the
     topic, since such questions are also asked about untold things.

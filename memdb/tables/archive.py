@@ -1,8 +1,8 @@
 """
-Archive: cold messages as segments. Owns `archive_segments`.
+Archive: old messages in compressed segments. Owns `archive_segments`.
 
-A message that moves leaves its row behind, as an index card without text, parts
-and metadata. Reading segments is `memdb.engine.segments`'.
+An archived message keeps its row, without text, parts and metadata, as an index card. Reading
+segments is `memdb.engine.segments`'.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Segment(Record):
     A segment of a session.
 
     Attributes:
-        data: What `memdb.engine.segments` made of the messages, compressed.
+        data: The compressed messages, as `memdb.engine.segments` made them.
         sha256: SHA-256 of the data before compression.
     """
 
@@ -150,7 +150,7 @@ def first_kept(tx: Tx, low: int, high: int, count: int) -> int:
     """
     Return the id of the oldest of the newest *count* messages of a range of ids.
 
-    Above *high* where that is none.
+    It is above *high* if there is none.
     """
     row = tx.one(SELECT_KEPT, {"low": low, "high": high, "count": count})
     return high + 1 if row is None or row[0] is None else int(row[0])
@@ -158,10 +158,10 @@ def first_kept(tx: Tx, low: int, high: int, count: int) -> int:
 
 def hot(tx: Tx, session: int, after_seq: int, before: int) -> list[Content]:
     """
-    Return what is not archived of the first block after *after_seq* that has such messages.
+    Return the messages to archive of the first block after *after_seq* that has some.
 
     Args:
-        before: The id that ends the search; [] where nothing is left.
+        before: The id at which the search ends; [] means that nothing is left.
     """
     first = tx.one(SELECT_FIRST_HOT, {"after": session | after_seq, "high": before - 1})
     if first is None:
@@ -172,18 +172,18 @@ def hot(tx: Tx, session: int, after_seq: int, before: int) -> list[Content]:
 
 
 def hashes(tx: Tx, low: int, high: int) -> list[Row]:
-    """Return (id, content hash) of what is not archived of *low* <= id <= *high*."""
+    """Return (id, content hash) of the unarchived messages with *low* <= id <= *high*."""
     return tx.all(SELECT_HASHES, {"low": low, "high": high})
 
 
 def touched(tx: Tx, session: int, first_seq: int, last_seq: int) -> list[Segment]:
-    """Return the segments that contain seqs of a span, and so have to be written again with it."""
+    """Return the segments that contain seqs of a span, and so must be rewritten with it."""
     values = {"session": session, "first_seq": first_seq, "last_seq": last_seq}
     return [Segment(*row) for row in tx.all(SELECT_TOUCHED, values)]
 
 
 def after(tx: Tx, place: tuple[int, int], last: int, limit: int) -> list[tuple[int, Segment]]:
-    """Return up to *limit* segments, with their rows, behind (row, first seq), up to row *last*."""
+    """Return up to *limit* segments with their rows, after (row, first seq), up to row *last*."""
     values = {"session": place[0], "after": place[1], "last": last, "limit": limit}
     return [(session, Segment(*row)) for session, *row in tx.all(SELECT_AFTER, values)]
 
@@ -200,12 +200,12 @@ def get_many(tx: Tx, places: Sequence[tuple[int, int]]) -> list[tuple[int, Segme
 
 
 def spans(tx: Tx, session: int) -> list[ArchivedSpan]:
-    """Return what is archived of a session, oldest first."""
+    """Return the archived messages of a session, oldest first."""
     return [ArchivedSpan(*row) for row in tx.all(SELECT_SPANS, {"session": session})]
 
 
 def same(tx: Tx, session: int, span: tuple[int, int], known: Sequence[Segment]) -> bool:
-    """Return whether just the segments *known* contain the seqs of a span."""
+    """Return whether exactly the segments *known* contain the seqs of a span."""
     return touched(tx, session, *span) == known
 
 
@@ -230,10 +230,10 @@ def opened(session: int, known: Sequence[Segment]) -> list[Content]:
 
 def to_segments(contents: Sequence[Content]) -> list[Segment]:
     """
-    Return messages, by rising seq, as segments that were opened again and compared.
+    Return messages by rising seq as segments, which were opened again and compared.
 
     Raises:
-        Corrupt: a message holds what none may hold, so it cannot be archived.
+        Corrupt: a message contains something that cannot be archived.
     """
     made = []
     for part in cut(contents):
@@ -256,12 +256,16 @@ def replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]
 
 
 def empty(tx: Tx, low: int, high: int) -> int:
-    """Take text, parts and metadata out of the rows of *low* <= id <= *high*; how many had some."""
+    """
+    Remove text, parts and metadata from the rows of *low* <= id <= *high*.
+
+    Return how many had some.
+    """
     return tx.run(UPDATE_EMPTIED, {"low": low, "high": high})
 
 
 def refill(tx: Tx, rows: Sequence[dict[str, Any]]) -> None:
-    """Put id, text, parts, metadata and bigrams back into archived rows."""
+    """Restore text, parts, metadata and bigrams in archived rows, by id."""
     tx.many(UPDATE_FILLED, rows)
 
 

@@ -2,8 +2,8 @@
 Artifacts: named bytes in immutable versions. Owns `artifact_names`, `artifacts`.
 
 The key ends in `rev_version = 2^63 - 1 - version`, so the newest version is the
-first row of its range. A name's counter only grows: a version number never
-comes back, also after everything under the name was deleted.
+first row of its range. A name's counter only grows: a version number is never reused, not even
+after all versions of the name were deleted.
 """
 
 from __future__ import annotations
@@ -301,26 +301,26 @@ ORDER BY session_no, name
 
 
 class Place(Record):
-    """Where an artifact name stands: a session of a scope, or `SHARED`."""
+    """The place of an artifact name: a session of a scope, or `SHARED`."""
 
     scope_no: int
     session_no: int
     name: str
 
     def key(self) -> dict[str, Any]:
-        """Return the columns that name it."""
+        """Return the columns that identify it."""
         return {"scope_no": self.scope_no, "session_no": self.session_no, "name": self.name}
 
 
 class Stored(Record):
-    """A version and the number of its blob."""
+    """A version with the number of its blob."""
 
     info: ArtifactVersion
     blob_no: int
 
 
 class Doomed(Record):
-    """A version that is removed."""
+    """A version that is to be removed."""
 
     name_id: int
     version: int
@@ -330,7 +330,7 @@ class Doomed(Record):
 
 class Named(Record):
     """
-    A name with the session it belongs to, and its newest version.
+    A name with its session and its newest version.
 
     Attributes:
         session: None if all sessions share the name.
@@ -355,7 +355,7 @@ def _to_stored(tx: Tx, place: Place, row: Sequence[Any]) -> Stored:
 
 
 def find_name(tx: Tx, place: Place) -> tuple[int, int] | None:
-    """Return a name's id and the last version number given out, None if it is new."""
+    """Return a name's id and its last version number, None if it is new."""
     row = tx.one(SELECT_NAME, place.key())
     return None if row is None else (row[0], row[1])
 
@@ -376,7 +376,7 @@ def add(tx: Tx, place: Place, version: int, row: dict[str, Any]) -> None:
 
 
 def find(tx: Tx, place: Place, version: int | None = None) -> Stored | None:
-    """Return a version, the newest for None; None if there is none."""
+    """Return a version, or the newest; None if there is none."""
     low, high = (0, MAX_INT) if version is None else (MAX_INT - version, MAX_INT - version)
     rows = tx.all(SELECT_VERSIONS, {**place.key(), "low": low, "high": high, "limit": 1, **MASKS})
     return _to_stored(tx, place, rows[0]) if rows else None
@@ -395,14 +395,14 @@ def places(tx: Tx, scope_no: int) -> list[tuple[Place, int, int]]:
 
 
 def versions_of(tx: Tx, scope_no: int, ids: Collection[int]) -> Iterator[Doomed]:
-    """Yield every version of some names of a scope, given by id, the newest of each first."""
+    """Yield every version of some names of a scope, given by id, newest first within each name."""
     values = {"scope_no": scope_no, "ids": ids}
     for name_id, rev_version, *other in tx.all(SELECT_VERSIONS_OF, values):
         yield Doomed(name_id, MAX_INT - rev_version, *other)
 
 
 def newest(tx: Tx, places: Collection[Place]) -> list[ArtifactVersion]:
-    """Return the newest versions of names of a scope, in their order; none of an empty name."""
+    """Return the newest versions of names of a scope, in their order, without empty names."""
     values: dict[str, Any] = {
         "scope_no": min((one.scope_no for one in places), default=0),
         "sessions": sorted({one.session_no for one in places}),
@@ -417,11 +417,11 @@ def names_between(
     tx: Tx, place: Place, last: int, names: tuple[str, str], limit: int
 ) -> list[Place]:
     """
-    Return names behind that of *place*, by session and name.
+    Return names after *place*, by session and name.
 
     Args:
         last: The last session.
-        names: Only names from the first of these up to the second, which is left out.
+        names: Only names from the first of these up to the second, which is excluded.
     """
     values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
     values |= {"last": last, "low": names[0], "high": names[1], "limit": limit}
@@ -437,11 +437,11 @@ def names_by_updated(
     limit: int,
 ) -> list[Place]:
     """
-    Return names by when their newest version was made, the last one first.
+    Return names by the time of their newest version, newest first.
 
     Args:
         session_no: Only names of this session and shared ones. None means all.
-        names: Only names from the first of these up to the second, which is left out.
+        names: Only names from the first of these up to the second, which is excluded.
         before: Time and uid of the last version on the previous page.
     """
     values: dict[str, Any] = {
@@ -455,7 +455,7 @@ def names_by_updated(
 
 
 def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
-    """Rename every version of a name, with numbers that are *shift* higher."""
+    """Rename every version of a name; the version numbers increase by *shift*."""
     versions(tx, place)  # each is compared with its digest, which the UPDATE renews
     values = {"new_session_no": target.session_no, "new_name": target.name, "shift": shift}
     tx.run(UPDATE_PLACE, {**place.key(), **values, "now_ms": tx.now_ms})
@@ -464,7 +464,7 @@ def move(tx: Tx, place: Place, target: Place, shift: int) -> None:
 def move_one(
     tx: Tx, place: Place, version: int, target: Place, new_version: int, moved_ms: int
 ) -> None:
-    """Rename one version, which gets a number that is free."""
+    """Rename one version, and give it a free number."""
     find(tx, place, version)  # it is compared with its digest, which the UPDATE renews
     values = {"rev_version": MAX_INT - version, "new_rev_version": MAX_INT - new_version}
     values |= {"new_session_no": target.session_no, "moved_ms": moved_ms}
@@ -485,7 +485,7 @@ def next_same(tx: Tx, place: Place, after_version: int, sha256: bytes) -> int | 
 
 
 def set_message(tx: Tx, place: Place, version: int, message_id: int) -> None:
-    """Note which message made a version; it may be gone (for imports)."""
+    """Store which message made a version; the message may be gone (for imports)."""
     values = {**place.key(), "rev_version": MAX_INT - version, "message_id": message_id}
     tx.run(UPDATE_MESSAGE, values)
 
@@ -500,18 +500,18 @@ def move_messages(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) 
 
 
 def first_numbers(tx: Tx, scope_no: int) -> dict[str, int]:
-    """Return the number that a version had before a sync gave it another one, by uid."""
+    """Return the number of a version before a sync changed it, by uid."""
     return dict(tx.all(SELECT_FIRST_NUMBERS, {"scope_no": scope_no}))
 
 
 def renumber(tx: Tx, place: Place, uid: str, version: int, first: int | None) -> None:
-    """Change the number of a version to one that is free; *first*: its first one, if it differs."""
+    """Change the number of a version to a free one; *first*: its original number, if it differs."""
     values = {"rev_version": MAX_INT - version, "first_version": first}
     tx.run(UPDATE_NUMBER, {**place.key(), "uid": uid, **values})
 
 
 def raise_version(tx: Tx, name_id: int, version: int) -> None:
-    """Make sure that numbers up to *version* count as given out (for imports)."""
+    """Count the numbers up to *version* as used (for imports)."""
     tx.run(UPDATE_LAST_VERSION, {"id": name_id, "version": version})
 
 
@@ -524,7 +524,7 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Named]:
 
 
 def texts(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str]]:
-    """Return (id, name, text) of those with these *ids* that have text, of the newest version."""
+    """Return (id, name, text) of the newest version of each of these *ids* that has text."""
     return [(row[0], row[1], row[2]) for row in tx.all(SELECT_TEXTS, {"ids": ids})]
 
 
@@ -543,7 +543,7 @@ def _beginning_values(low: int, high: int, chars: int, limit: int) -> dict[str, 
 
 
 def delete_names(tx: Tx, ids: Iterable[int]) -> None:
-    """Remove names without versions, when the sessions they belong to go."""
+    """Remove names without versions when their sessions are deleted."""
     tx.many(DELETE_NAME, [{"id": one} for one in ids])
 
 
@@ -565,10 +565,10 @@ def delete(tx: Tx, doomed: Iterable[tuple[Place, int, str]]) -> None:
 
 
 def names_made_by(tx: Tx, scope_no: int, ids: Collection[int]) -> list[tuple[int, str]]:
-    """Return (session number, name) of what the messages with these *ids* saved."""
+    """Return (session number, name) of the artifacts saved by the messages with these *ids*."""
     return tx.all(SELECT_MADE_BY, {"scope_no": scope_no, "ids": ids})
 
 
 def names_made_in(tx: Tx, scope_no: int, low: int, high: int) -> list[tuple[int, str]]:
-    """Return (session number, name) of what the messages of an id range saved."""
+    """Return (session number, name) of the artifacts saved by the messages of an id range."""
     return tx.all(SELECT_MADE_IN, {"scope_no": scope_no, "low": low, "high": high})

@@ -1,10 +1,9 @@
 """
 Blobs: bytes by their SHA-256, stored once. Owns `blobs` and `blob_chunks`.
 
-Bytes are cut into chunks, each compressed where that saves a fifth, so reading
-and writing need the memory of one chunk. A large blob is written in several
-transactions and becomes visible in the last: until then it has no hash, and
-nothing refers to it.
+Bytes are cut into chunks, each compressed if that saves a fifth, so reading and writing need the
+memory of one chunk. A large blob is written in several transactions and becomes visible in the last
+one. Until then it has no hash, and nothing refers to it.
 """
 
 from __future__ import annotations
@@ -98,7 +97,11 @@ def pack(data: bytes) -> tuple[str, bytes]:
 
 
 def add(tx: Tx, sha256: bytes | None, size_bytes: int) -> int:
-    """Add a blob without chunks and return its number; no hash: still being written."""
+    """
+    Add a blob without chunks and return its number.
+
+    No hash means that it is still being written.
+    """
     values = {"sha256": sha256, "size_bytes": size_bytes, "now_ms": tx.now_ms}
     return existing(tx.find_number(INSERT_BLOB, values), "blobs")
 
@@ -106,7 +109,7 @@ def add(tx: Tx, sha256: bytes | None, size_bytes: int) -> int:
 def add_chunk(
     tx: Tx, blob_no: int, chunk_no: int, size_bytes: int, packed: tuple[str, bytes]
 ) -> None:
-    """Add a chunk of *size_bytes* as `pack` returned it; they count from 0."""
+    """Add a chunk of *size_bytes*, as `pack` returned it; chunks count from 0."""
     codec, data = packed
     values = {
         "blob_no": blob_no,
@@ -119,7 +122,7 @@ def add_chunk(
 
 
 def complete(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int) -> None:
-    """Make a blob that was being written findable by its hash."""
+    """Set the hash of a finished blob, so that it can be found."""
     tx.run(UPDATE_COMPLETE, {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes})
 
 
@@ -153,7 +156,7 @@ def read(tx: Tx, blob_no: int) -> bytes:
 
 def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
     """
-    Yield the bytes of a blob in parts of *part_bytes* or up to a chunk less, the last one shorter.
+    Yield the bytes of a blob in parts of about *part_bytes*; the last one is shorter.
 
     Raises:
         Corrupt: they differ from their size or SHA-256, which is known after the last one.
@@ -174,12 +177,12 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
 
 
 def read_lost(tx: Tx, blob_no: int) -> bytes:
-    """Return the bytes of the chunks of a blob whose row is lost; Corrupt if one is damaged."""
+    """Return the bytes in the chunks of a blob whose row is lost; Corrupt if one is damaged."""
     return b"".join(unpack(*row) for row in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}))
 
 
 def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:
-    """Yield each chunk of a blob, and where it is compressed also as it is stored."""
+    """Yield each chunk of a blob, and for a compressed one also its stored bytes."""
     for codec, data in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}):
         yield unpack(codec, data)
         if codec != "raw":
@@ -187,7 +190,7 @@ def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:
 
 
 def read_head(tx: Tx, blob_no: int, sha256: bytes, limit_bytes: int) -> bytes:
-    """Return the first *limit_bytes* of a blob or a little more, all of a shorter one."""
+    """Return at least the first *limit_bytes* of a blob, or all of a shorter one."""
     head = b""
     for chunk_no in range(-(-limit_bytes // CHUNK_BYTES)):
         chunk = read_chunk(tx, blob_no, chunk_no, sha256)
@@ -199,22 +202,22 @@ def read_head(tx: Tx, blob_no: int, sha256: bytes, limit_bytes: int) -> bytes:
 
 def read_chunk(tx: Tx, blob_no: int, chunk_no: int, sha256: bytes) -> bytes | None:
     """
-    Return one chunk of a blob, None behind its end.
+    Return one chunk of a blob, None after its end.
 
-    None too when *blob_no* is now the number of other bytes than those of *sha256*: SQLite gives a
-    number again after a delete.
+    None also if *blob_no* now has other bytes than those of *sha256*, because SQLite reuses a
+    number after a delete.
     """
     row = tx.one(SELECT_CHUNK, {"blob_no": blob_no, "chunk_no": chunk_no, "sha256": sha256})
     return None if row is None else unpack(*row)
 
 
 def delete_if_unused(tx: Tx, *blob_nos: int) -> None:
-    """Remove those blobs that no artifact version refers to."""
+    """Remove those of the blobs to which no artifact version refers."""
     tx.many(DELETE_UNUSED, [{"blob_no": one} for one in blob_nos])
 
 
 def delete_stale(tx: Tx) -> int:
-    """Remove blobs that nothing refers to, and those of writers that died."""
+    """Remove blobs without references, and unfinished ones of writers that died."""
     return tx.run(DELETE_STALE, {"before_ms": tx.now_ms - STALE_MS})
 
 

@@ -1,8 +1,8 @@
 """
-Checks and derived columns: what no row of a sound file does, and how to make it so again.
+Checks of rules that every sound file follows, and the repair of derived columns.
 
-Reads most tables, and owns none. Each check returns a line per row that breaks
-its rule, 20 at most; each `derive` rebuilds rows from those they come from.
+It reads most tables, and owns none. Each check returns a line per row that breaks its rule, 20 at
+most; each `derive` rebuilds rows from their sources.
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class Rule(Record):
     Rule for the rows of a sound file, in SQL.
 
     Attributes:
-        said: What the finding says.
+        said: Text of the finding.
         source: Where it looks.
-        broken: What breaks the rule.
-        order: In what order the findings come.
-        rebuildable: `rebuild` makes it so again.
+        broken: Condition of a row that breaks the rule.
+        order: Order of the findings.
+        rebuildable: Whether `rebuild` repairs it.
     """
 
     said: str
@@ -515,7 +515,7 @@ DELETE_LOST_JOBS = compose.delete(
 
 
 def derive(tx: Tx, kind: str) -> None:
-    """Derive bigrams and spans of every row of a kind; summaries have none to derive."""
+    """Derive bigrams and spans of every row of a kind again; summaries have none."""
     for rows in tx.pages(SELECT_TEXTS[kind], {"after": 0}):
         for row_id, text, more, stored in rows:
             bigrams = bigrams_of(f"{text}\n{more}" if more else text)
@@ -527,13 +527,13 @@ def derive(tx: Tx, kind: str) -> None:
 
 
 def by_spans(tx: Tx, kind: str) -> Iterator[Finding]:
-    """Yield a finding for each row whose spans are not what its text and time give."""
+    """Yield a finding for each row whose spans differ from those of its text and time."""
     found = (row_id for row_id, _ in _different_spans(tx, kind))
     return by_hash(f"{kind}_spans", kind, found, rebuildable=True)
 
 
 def _different_spans(tx: Tx, kind: str) -> Iterator[tuple[int, str | None]]:
-    """Yield the id of each such row, and its spans as they should be."""
+    """Yield the id of each such row with the correct spans."""
     for rows in tx.pages(SELECT_SPANS[kind], {"after": 0}):
         for row_id, text, said_ms, stored in fill(tx, rows, WITH_SPANS, lost_ok=True):
             if text is not None and (spans := date_spans(text, said_ms)) != stored:
@@ -546,25 +546,25 @@ def drop_empty_namespaces(tx: Tx) -> None:
 
 
 def raise_last_seqs(tx: Tx) -> None:
-    """Count the seqs of all messages as given out."""
+    """Set each session's last seq to that of its newest message, at least."""
     tx.run(UPDATE_LAST_SEQS, MASKS)
 
 
 def set_counts(tx: Tx, *, with_lost: bool = False) -> None:
     """
-    Count the messages, tokens and archived messages of each session and branch again.
+    Count messages, tokens and archived messages of each session and branch again.
 
     Args:
-        with_lost: Also where messages were lost, whose loss nothing tells from then on.
+        with_lost: Also count sessions that lost messages, after which nothing shows the loss.
     """
     tx.run(UPDATE_COUNTS, {**MASKS, "with_lost": int(with_lost)})
 
 
 def raise_last_versions(tx: Tx) -> None:
-    """Count the numbers of all versions as given out."""
+    """Set each name's last version number to that of its newest version, at least."""
     tx.run(UPDATE_LAST_VERSIONS, MASKS)
 
 
 def delete_lost_jobs(tx: Tx) -> None:
-    """Remove the jobs about what is gone, and those of spaces that are gone."""
+    """Remove jobs about deleted rows, and jobs of deleted spaces."""
     tx.run(DELETE_LOST_JOBS)

@@ -1,5 +1,5 @@
 """
-Rows that `memdb copy` reads and writes: all that are not derived, table by table.
+Rows that `memdb copy` reads and writes: all base rows, table by table.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class Table(Record):
     How the rows of one table are copied.
 
     Attributes:
-        key: The columns by which a page follows another.
-        start: The key before every row.
-        select: Reads a page behind a key.
-        link: A column that names a row of the same table, maybe a later one; "" means none.
+        key: The columns that order the pages.
+        start: The key before the first row.
+        select: Reads a page after a key.
+        link: A column that refers to a row of the same table, maybe a later one; "" means none.
         set_link: Sets `link` of a row.
         words: The kind of its full-text index; "" means none.
-        limit: Rows in a page.
+        limit: Number of rows in a page.
     """
 
     name: str
@@ -103,7 +103,7 @@ SELECT_IDENTITY = compose.select("copies.identity", "value", "meta", "key = 'fil
 
 
 def count_rows(tx: Tx) -> dict[str, int]:
-    """Return how many rows each table has. Cost: reads every key."""
+    """Return the number of rows of each table. Cost: reads every key."""
     return dict(tx.all(SELECT_COUNTS))
 
 
@@ -118,7 +118,11 @@ def pages(tx: Tx, table: Table) -> Iterator[list[Row]]:
 
 
 def load(tx: Tx, table: Table, rows: list[Row]) -> list[dict[str, int]]:
-    """Store rows without their links to rows of the same table; return these, for `set_links`."""
+    """
+    Store rows without their references to rows of the same table.
+
+    Return those, for `set_links`.
+    """
     if not table.link:
         tx.load(table.name, table.columns, rows)
         return []
@@ -128,11 +132,11 @@ def load(tx: Tx, table: Table, rows: list[Row]) -> list[dict[str, int]]:
 
 
 def set_links(tx: Tx, table: Table, links: list[dict[str, int]]) -> None:
-    """Set the references of rows to others of the same table, which are all there."""
+    """Set the references of rows to other rows of the same table, which all exist now."""
     tx.many(table.set_link, links)
 
 
 def identity(tx: Tx) -> str:
-    """Return the uid of the database; a backup has that of what it was made of."""
+    """Return the uid of the database; a backup has the uid of its original."""
     row = tx.one(SELECT_IDENTITY)
     return "" if row is None else str(row[0])

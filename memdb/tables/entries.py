@@ -1,9 +1,9 @@
 """
 Entries, the long-term records. Owns the table `entries`.
 
-At most one active entry of a scope states a given key without an end. An entry
-holds while `HOLDS` is true, as `Entry.holds` says it. A caller that updates an entry first
-keeps its old version (`entry_history.keep`) in the same transaction.
+At most one active entry of a scope states a given key without an end. An entry is active and valid
+while `HOLDS` is true, as `Entry.holds` defines it. A caller that updates an entry first stores its
+old version (`entry_history.keep`) in the same transaction.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def _to_entry(row: Row) -> Entry:
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
-    """Return the content hash of a row: what it says, not how often it was used."""
+    """Return the content hash of a row, which covers its content and not its use."""
     return content_hash(row, HASHED)
 
 
@@ -285,10 +285,10 @@ def find(tx: Tx, entry_id: int) -> Entry | None:
 
 def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] = ()) -> int | None:
     """
-    Return the id of the active entry that states the fact *key* then, None if there is none.
+    Return the id of the active entry with the fact *key* at a time, None if there is none.
 
     Args:
-        path: The rows of the session that asks; what only it recalls comes first.
+        path: The rows of the requesting session; entries that only it recalls come first.
     """
     values = {"scope_no": scope_no, "key": key, "now_ms": now_ms, "sessions": [0, *path]}
     return tx.find_number(SELECT_BY_KEY, values)
@@ -299,14 +299,14 @@ def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | N
     Return the id of the active entry of *key* that has no end, None if there is none.
 
     Args:
-        private_to: As `PRIVATE_TO` of a row: each session has keys of its own.
+        private_to: As `PRIVATE_TO` of a row, because each session has its own keys.
     """
     values = {"scope_no": scope_no, "key": key, "private_to": private_to}
     return tx.find_number(SELECT_OPEN, values)
 
 
 def private_to(row: Mapping[str, Any]) -> int | None:
-    """Return the only session that recalls an entry, 0 if all do; as `PRIVATE_TO` says."""
+    """Return the only session that recalls an entry, 0 if all do; as `PRIVATE_TO` does."""
     session: int | None = row["session_id"] if row["session_only"] else 0
     return session
 
@@ -317,7 +317,7 @@ def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
 
 
 def find_uids(tx: Tx, low: int, high: int, uids: list[str]) -> dict[str, int]:
-    """Return the id by uid, for those of *uids* that an id range holds. Reads it whole."""
+    """Return the id by uid, for the *uids* in an id range. Reads it whole."""
     return dict(tx.all(SELECT_BY_UIDS, {"low": low, "high": high, "uids": uids}))
 
 
@@ -326,11 +326,12 @@ class EntryFilter(Record):
     Filter and order of a list of entries.
 
     Attributes:
-        now_ms: Only those that hold at this time ...
-        category: Only these; None means of every category.
-        pinned: Only those that are, or are not; None means both.
-        inactive: ... or also those that do not hold.
-        undecided: Only those of one scope that wait for a decision; not of the past or the newest.
+        now_ms: Only entries that are valid at this time ...
+        category: Only this one; None means every category.
+        pinned: Only pinned entries, or only the others; None means both.
+        inactive: ... or also entries that are not.
+        undecided: Only entries of one scope that wait for a decision; not for the past or the
+            newest.
     """
 
     now_ms: int
@@ -364,7 +365,7 @@ def list_by_time(
     wanted: EntryFilter,
 ) -> list[Entry]:
     """
-    Return up to *limit* entries of a range of ids by when they changed, newest first.
+    Return up to *limit* entries of a range of ids by the time of their last change, newest first.
 
     Args:
         order: "updated" or "created".
@@ -377,7 +378,7 @@ def list_by_time(
 
 
 def _in_order(tx: Tx, sql: str, values: dict[str, Any]) -> list[Entry]:
-    """Return the entries whose ids a query gives, in its order."""
+    """Return the entries whose ids a query returns, in its order."""
     ids = [row[0] for row in tx.all(sql, values)]
     found = get_many(tx, ids)
     return [found[one] for one in ids]
@@ -398,7 +399,7 @@ def list_validity(tx: Tx, ids: Collection[int], at_ms: int) -> dict[int, tuple[i
 
 
 def text(tx: Tx, entry_id: int) -> tuple[str, int] | None:
-    """Return an entry's text and version, None if it is gone."""
+    """Return an entry's text and version, None if it is absent."""
     row = tx.one(SELECT_TEXT, {"id": entry_id})
     return None if row is None else (row[0], row[1])
 
@@ -411,18 +412,18 @@ def row(tx: Tx, entry_id: int) -> dict[str, Any]:
 
 
 def update(tx: Tx, entry_id: int, row: dict[str, Any]) -> int:
-    """Replace what an entry is and return its new version; keep the old one first."""
+    """Replace an entry's content and return its new version; store the old version first."""
     values = {**row, "id": entry_id, "now_ms": tx.now_ms}
     return existing(tx.find_number(UPDATE_ENTRY, values), "entries")
 
 
 def repeat(tx: Tx, entry_id: int) -> None:
-    """Count a version that changes nothing of the entry: it was said again."""
+    """Count a version without a change of the entry, because the fact was repeated."""
     tx.run(UPDATE_REPEATED, {"id": entry_id})
 
 
 def link(tx: Tx, entry_id: int, superseded_by: int | None) -> None:
-    """Note which entry took this one's place; None means that none did."""
+    """Store which entry replaced this one; None means none."""
     tx.run(UPDATE_SUPERSEDED, {"id": entry_id, "superseded_by": superseded_by})
 
 
@@ -432,7 +433,7 @@ def session_only(tx: Tx, low: int, high: int) -> list[int]:
 
 
 def forget_sessions(tx: Tx, low: int, high: int) -> None:
-    """Cut the links to the rows in an id range, which go away; what the entries say stays."""
+    """Clear the references to the rows in an id range, which are being deleted; the texts stay."""
     tx.run(UPDATE_FORGET_SESSION, {"low": low, "high": high})
 
 
@@ -621,13 +622,17 @@ SELECT_HASHED = compose.select(
 
 
 def find_same_text(tx: Tx, scope_no: int, text: str) -> list[int]:
-    """Return the ids of the entries that say *text*, normalised; active ones, newest, first."""
+    """
+    Return the ids of the entries with *text*, normalised.
+
+    Active ones first, then newest first.
+    """
     values = {"scope_no": scope_no, "said_hash": said_hash(text)}
     return [row[0] for row in tx.all(SELECT_SAID, values)]
 
 
 def list_key(tx: Tx, low: int, high: int, key: str, private_to: int | None) -> list[int]:
-    """Return the ids of all entries of a range that state or stated a fact, oldest first."""
+    """Return the ids of all entries of a range that have or had a key, oldest first."""
     values = {"low": low, "high": high, "key": key, "private_to": private_to}
     return [row[0] for row in tx.all(SELECT_OF_KEY, values)]
 
@@ -638,12 +643,12 @@ def list_keys(tx: Tx, scope_no: int, limit: int) -> list[str]:
 
 
 def leads_to(tx: Tx, start: int, wanted: int) -> bool:
-    """Return whether *start*, or what superseded it, and so on, is *wanted*."""
+    """Return whether *wanted* is *start* or follows it in the chain of replacements."""
     return tx.one(SELECT_LEADS_TO, {"start": start, "wanted": wanted}) is not None
 
 
 def list_replaced(tx: Tx, entry_id: int) -> list[int]:
-    """Return the ids of the entries that led to this one by being superseded, newest first."""
+    """Return the ids of the earlier entries in this one's chain of replacements, newest first."""
     low, high = scope_range(scope_of(entry_id))
     values = {"start": entry_id, "low": low, "high": high}
     return [row[0] for row in tx.all(SELECT_REPLACED, values)]
@@ -652,13 +657,17 @@ def list_replaced(tx: Tx, entry_id: int) -> list[int]:
 def list_as_of(
     tx: Tx, after: int, high: int, *, limit: int, wanted: EntryFilter
 ) -> list[tuple[int, int | None]]:
-    """Return (id, version) of what held at `wanted.now_ms`, by id; version None: the row itself."""
+    """
+    Return (id, version) of the entries valid at `wanted.now_ms`, by id.
+
+    Version None: the row itself.
+    """
     values = {**wanted._asdict(), "after": after, "high": high, "limit": limit}
     return [(int(row[0]), row[1]) for row in tx.all(SELECT_AS_OF, values)]
 
 
 def count_active(tx: Tx, scope_no: int, category: str | None = None) -> int:
-    """Return how many entries of a scope are active, those that expired meanwhile too."""
+    """Return the number of active entries of a scope, including those that expired meanwhile."""
     return tx.read_number(SELECT_ACTIVE, {"scope_no": scope_no, "category": category})
 
 
@@ -666,11 +675,11 @@ def list_evictable(
     tx: Tx, scope_no: int, keep: int, now_ms: int, category: str | None = None
 ) -> list[Row]:
     """
-    Return what may be set aside: every active entry that is not pinned, but *keep*.
+    Return the entries that may be evicted: active and not pinned, except *keep*.
 
     Returns:
-        (id, category, importance, use count, when it was last said or used,
-        whether it ended) by id.
+        Each is (id, category, importance, use count, time of last statement or use, whether it
+        ended).
     """
     values = {"scope_no": scope_no, "keep": keep, "now_ms": now_ms, "category": category}
     return tx.all(SELECT_WORTH, values)
@@ -726,12 +735,11 @@ def list_active_ids(
     None means that these are all entries of the range. The second value is their number.
 
     Args:
-        path: The rows of the session that asks; () for none. Entries that only other
-            sessions recall are left out.
-        of_scope: False leaves out those that do not come from that session.
-        before: Without those that say what an entry of this range says, or
-            what it is the fact for.
-        categories: Only those of these; None means of every category.
+        path: The rows of the session that asks; () for none. Entries that only other sessions
+            recall are left out.
+        of_scope: With False, entries that do not come from that session are left out.
+        before: Leaves out entries whose text or key an entry of this range has.
+        categories: Only these; None means every category.
     """
     values = {
         "low": low,
@@ -817,12 +825,12 @@ LIMIT :limit
 
 class KnownFilter(Record):
     """
-    Filter of the entries that every prompt shows.
+    Filter for the entries in every prompt.
 
     Attributes:
         categories: The categories whose entries are all pinned.
         most_pinned: Most pinned entries.
-        most_others: Most of the newest entries.
+        most_others: Largest number of the newest other entries.
     """
 
     categories: list[str]
@@ -835,7 +843,7 @@ def list_known(
     tx: Tx, scopes: Collection[int], wanted: KnownFilter
 ) -> dict[int, tuple[list[Row], list[Row]]]:
     """
-    Return by scope the pinned entries, the most important first, and the newest.
+    Return, by scope, the pinned entries, most important first, and the newest ones.
 
     A row has id, category, pinned, importance, updated_ms, trust and session_only.
     """
@@ -863,12 +871,12 @@ def list_known(
 
 
 def list_places(tx: Tx, session: int) -> list[Row]:
-    """Return (id, first seq, session_only) of the entries told in a session."""
+    """Return (id, first seq, session_only) of the entries that come from a session."""
     return tx.all(SELECT_PLACES, {"session": session})
 
 
 def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
-    """Return the entries told in a session, or by some of *seqs* in it."""
+    """Return the entries that come from a session, or from some of *seqs* in it."""
     rising = sorted(seqs or ())
     rows = tx.all(SELECT_FROM, {"session": session})
     return [
@@ -891,7 +899,11 @@ def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:
 
 
 def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, str]]:
-    """Return by id of a message, all of one scope, the entries told in it: their texts by id."""
+    """
+    Return, by id of a message, the texts of the entries that come from it, by id.
+
+    All of one scope.
+    """
     found = tx.all(SELECT_IN_SESSIONS, _in_sessions_of(messages)) if messages else []
     texts: dict[int, dict[int, str]] = {one: {} for one in messages}
     ordered = sorted(texts)
@@ -902,7 +914,7 @@ def texts_in_messages(tx: Tx, messages: Collection[int]) -> dict[int, dict[int, 
 
 
 def ids_between(tx: Tx, low: int, high: int) -> list[int]:
-    """Return the ids of all entries in a range, also of those that hold no more."""
+    """Return the ids of all entries in a range, including inactive ones."""
     return [row[0] for row in tx.all(SELECT_IDS_BETWEEN, {"low": low, "high": high})]
 
 

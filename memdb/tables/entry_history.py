@@ -1,7 +1,7 @@
 """
 Earlier versions of entries. Owns the table `entry_history`.
 
-A version is kept when another replaces it, and goes with its entry.
+A version is stored when another replaces it, and is deleted with its entry.
 """
 
 from __future__ import annotations
@@ -141,12 +141,12 @@ DELETE FROM entry_history WHERE entry_id = :entry_id AND version = :version
 
 
 def keep(tx: Tx, entry_id: int, reason: str) -> None:
-    """Keep what an entry is now, before it is changed for *reason*."""
+    """Store the present state of an entry, before it is changed for *reason*."""
     tx.run(INSERT_CURRENT, {"id": entry_id, "reason": reason, "now_ms": tx.now_ms})
 
 
 def keep_repeated(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
-    """Keep the words, place and source by which an entry was said again, as a version of it."""
+    """Store the words, place and writer of a repeated statement, as a version of its entry."""
     tx.run(INSERT_REPEATED, {**said, "id": entry_id, "now_ms": tx.now_ms})
 
 
@@ -162,37 +162,37 @@ def reason_of_end(tx: Tx, entry_id: int) -> str | None:
 
 
 def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
-    """Return what the entry was before, oldest first; not what it is now."""
+    """Return the earlier states of the entry, oldest first, without the present one."""
     values = {"id": entry_id, "first": 1, "last": MAX_INT}
     return [_to_version(row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
 def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
-    """Return an old version that is there."""
+    """Return an old version that must exist."""
     row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
     row = existing(row, "entry_history")
     return _to_version(row)
 
 
 def find(tx: Tx, entry_id: int, version: int) -> EntryVersion | None:
-    """Return an earlier version of an entry, None if there is none of this number."""
+    """Return an earlier version of an entry, None if there is none with this number."""
     return next((one for one in list_all(tx, entry_id) if one.version == version), None)
 
 
 def source(tx: Tx, entry_id: int, version: int) -> dict[str, int | None]:
-    """Return the columns that say where an existing version was learnt."""
+    """Return the columns with the place where an existing version was learnt."""
     row = tx.one(SELECT_SOURCE, {"entry_id": entry_id, "version": version})
     row = existing(row, "entry_history")
     return {"session_id": row[0], "first_seq": row[1], "last_seq": row[2]}
 
 
 def forget_sessions(tx: Tx, low: int, high: int) -> None:
-    """Cut the links to the rows in an id range, which go away; what was said stays."""
+    """Clear the references to the rows in an id range, which are being deleted; the texts stay."""
     tx.run(UPDATE_FORGET_SESSION, {"low": low, "high": high})
 
 
 def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) -> None:
-    """Point old versions told by these messages to another row, as `entries` does."""
+    """Move the references of old versions from these messages to another row, as `entries` does."""
     values = {"session_id": session, "to": to, "first_seq": first_seq, "last_seq": last_seq}
     tx.run(UPDATE_SOURCE, values)
 
@@ -207,7 +207,7 @@ def _to_version(row: Row) -> EntryVersion:
 
 
 def texts_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
-    """Return (entry, version, text, keywords, metadata) of old versions told there."""
+    """Return (entry, version, text, keywords, metadata) of old versions that come from there."""
     rising = sorted(seqs or ())
     rows = tx.all(SELECT_TEXTS_FROM, {"session": session})
     return [

@@ -296,7 +296,7 @@ def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
 
 
 def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
-    """Return the id of a namespace, None if it contains no item."""
+    """Return the id of a namespace, None if it has no items."""
     row = tx.one(SELECT_NAMESPACE, {"scope_no": scope_no, "path": path})
     if row is None:
         return None
@@ -305,12 +305,12 @@ def find_namespace(tx: Tx, scope_no: int, path: str) -> int | None:
 
 
 def add_namespace(tx: Tx, namespace_id: int, scope_no: int, path: str) -> None:
-    """Add a namespace; its first item follows."""
+    """Add a namespace; the caller then adds its first item."""
     tx.run(INSERT_NAMESPACE, {"id": namespace_id, "scope_no": scope_no, "path": path})
 
 
 def drop_namespace(tx: Tx, namespace_id: int) -> None:
-    """Remove a namespace if it contains no item."""
+    """Remove a namespace if it has no items."""
     tx.run(DELETE_NAMESPACE, {"id": namespace_id})
 
 
@@ -334,7 +334,7 @@ def refs_within(
     tx: Tx, scope_no: int, span: tuple[str, str], now_ms: int, most: int
 ) -> list[range]:
     """
-    Return the refs of the vectors of the first items of a range of paths, without expired ones.
+    Return the refs of the vectors of the first unexpired items of a range of paths.
 
     Cost: 1 ms per 1,000 items.
     """
@@ -392,7 +392,7 @@ def list_across(
 def list_keys(
     tx: Tx, namespace_id: int, prefix: str, after: str, limit: int, now_ms: int
 ) -> list[str]:
-    """Return keys behind *after* that begin with *prefix*, of items that have not expired."""
+    """Return keys after *after* that begin with *prefix*, of unexpired items."""
     values = {"id": namespace_id, "prefix": prefix, "after": after, "high": prefix + LAST_KEY}
     return [row[0] for row in tx.all(SELECT_KEYS, {**values, "limit": limit, "now_ms": now_ms})]
 
@@ -414,14 +414,14 @@ def list_page(
     where: Filter | None = None,
 ) -> tuple[list[Item], Cursor | None]:
     """
-    Return *limit* items of a namespace from *cursor* on, and where the next page begins.
+    Return *limit* items of a namespace from *cursor* on, and the cursor of the next page.
 
     Args:
         order: One of `ORDERS`.
         where: Only items whose value matches. None means all.
 
     Returns:
-        The items of the page that match, and None instead of a cursor at the end.
+        The matching items of the page, and None in place of a cursor at the end.
     """
     values: dict[str, object] = {
         "scope_no": scope_no,
@@ -467,18 +467,18 @@ def list_ids(tx: Tx, scope_no: int) -> list[int]:
 
 
 def count(tx: Tx, scope_no: int) -> int:
-    """Return how many items a scope holds. Cost: 0.1 ms per 1,000."""
+    """Return the number of items of a scope. Cost: 0.1 ms per 1,000."""
     return tx.read_number(SELECT_COUNT, {"scope_no": scope_no})
 
 
 def live_ids(tx: Tx, ids: Iterable[int], now_ms: int) -> set[int]:
-    """Return those of *ids* that have not expired at a time."""
+    """Return the *ids* that have not expired at a time."""
     values = {"ids": [*ids], "now_ms": now_ms}
     return {row[0] for row in tx.all(SELECT_LIVE_IDS, values)}
 
 
 def find_owners(tx: Tx, refs: Collection[int]) -> dict[int, int]:
-    """Return the id of the item that each of some vectors belongs to, by ref; none without one."""
+    """Return, by ref of a vector, the id of its item; refs without an item are left out."""
     rows = tx.all(SELECT_OWNERS, {"ids": [*refs]}) if refs else []
     return {ref: owner for ref, owner in rows if owner is not None}
 
@@ -512,12 +512,12 @@ def insert(tx: Tx, row: dict[str, object]) -> None:
 
 
 def update(tx: Tx, row: dict[str, object]) -> None:
-    """Replace what an item says, given as its columns by name."""
+    """Replace the content of an item, given as its columns by name."""
     tx.run(UPDATE_ITEM, row)
 
 
 def refresh(tx: Tx, ids: Iterable[int]) -> None:
-    """Extend the life of those of *ids* that expire by their `ttl_ms`."""
+    """Extend the life of the *ids* that expire by their `ttl_ms`."""
     tx.run(UPDATE_EXPIRY, {"ids": [*ids], "now_ms": tx.now_ms})
 
 

@@ -1,10 +1,10 @@
 """
 Jobs: work that is due, with leases. Owns the table `jobs`.
 
-A job is inserted in the transaction that made it due, so a crash loses none. A
-lease keeps two processes from doing the same work; finishing it compares
-`next_seq`, so nothing is done twice. Rows about the file are upkeep, which is
-due again and again; `next_seq` is when it was last done.
+A job is inserted in the transaction that made it due, so no crash loses one. A lease keeps two
+processes from doing the same work; finishing it compares `next_seq`, so nothing is done twice. Rows
+about the file are upkeep, which is due again and again; `next_seq` is the time when it was last
+done.
 """
 
 from __future__ import annotations
@@ -279,15 +279,15 @@ UPDATE_ERRORS = compose.update(
 
 class Job(Record):
     """
-    A piece of due work, as its row was when it was read or changed last.
+    A piece of due work, as its row was when it was last read or changed.
 
     Attributes:
         subject: "session", "message", "entry", "item" (one of its texts), "summary" or
             "file".
         next_seq: For a session the first seq still to do, for an entry the version to do. For the
             file the time of the last run.
-        attempts: How often it failed in a row.
-        lease_ms: Time when the lease of the process that has it ends; 0 means none.
+        attempts: Number of failures in a row.
+        lease_ms: End of the lease of the process that has it; 0 means that no process has it.
     """
 
     kind: str
@@ -299,7 +299,7 @@ class Job(Record):
     lease_ms: int = 0
 
     def key(self) -> dict[str, object]:
-        """Return the values that name this job and the state that its row must have."""
+        """Return the values that identify this job and the state that its row must have."""
         return {name: getattr(self, name) for name in self._fields if name != "attempts"}
 
 
@@ -308,7 +308,7 @@ class FailedJob(Record):
     A job that failed and waits to be tried again.
 
     Attributes:
-        model: Model of the space that it is about; None means that it is about no vectors.
+        model: Model of its space; None means that it is not about vectors.
     """
 
     kind: str
@@ -321,7 +321,7 @@ class FailedJob(Record):
 
 
 def add_session(tx: Tx, session: int, first_seq: int) -> None:
-    """Note that messages from *first_seq* on have no vectors, in every space that gets some."""
+    """Queue the embedding of messages from *first_seq* on, in every space that gets vectors."""
     if tx.one(SELECT_SESSION_LACKS, {"ref": session}) is not None:
         tx.run(INSERT_SESSION, {"ref": session, "next_seq": first_seq, "now_ms": tx.now_ms})
 
@@ -344,7 +344,7 @@ def add_items(tx: Tx, refs: Iterable[int]) -> None:
 
 
 def add_refused(tx: Tx, space_no: int, message: int, error: str) -> None:
-    """Note that an embedder refused a message, which is tried again later."""
+    """Queue a message that an embedder refused, to be tried again later."""
     values = {"ref": message, "space_no": space_no, "due_ms": tx.now_ms + RETRY_MS}
     tx.run(INSERT_MESSAGE, {**values, "error": error[:MAX_ERROR_CHARS]})
 
@@ -355,13 +355,13 @@ def drop_messages(tx: Tx, low: int, high: int) -> None:
 
 
 def add_summarize(tx: Tx, subject: str, ref: int) -> None:
-    """Note that a session may have messages to summarise, or that a node wants a better text."""
+    """Queue a session that may have messages to summarise, or a node that needs a better text."""
     tx.run(INSERT_SUMMARIZE, {"subject": subject, "ref": ref, "now_ms": tx.now_ms})
 
 
 def redo_node(tx: Tx, ref: int) -> None:
     """
-    Note that a node is to be written again because what it was made from changed.
+    Queue a node to be rewritten because its sources changed.
 
     Who is writing it just now, from the old texts, loses the lease, so that
     this is not what stays.
@@ -380,7 +380,7 @@ def improve_summary(row_id: int) -> Job:
 
 
 def grew(tx: Tx, session: int, first_seq: int, last_seq: int, every: int) -> None:
-    """Note that a session got messages; one in *every* makes it due to be summarised."""
+    """Note that a session got messages; one in *every* makes it due for a summary."""
     if (first_seq - 1) // every != last_seq // every:
         add_summarize(tx, "session", session)
 
@@ -389,10 +389,10 @@ def due(
     tx: Tx, space_no: int, low: int, high: int, now_ms: int, limit: int, *, early: bool = False
 ) -> list[Job]:
     """
-    Return up to *limit* jobs of a space and id range that nobody works on, by ref.
+    Return up to *limit* jobs of a space and id range that are not leased, by ref.
 
     Args:
-        early: Also those that failed and wait to be tried again.
+        early: Also jobs that failed and wait to be tried again.
     """
     values = {"space_no": space_no, "low": low, "high": high, "now_ms": now_ms, "limit": limit}
     values["due_ms"] = MAX_INT if early else now_ms
@@ -400,7 +400,7 @@ def due(
 
 
 def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
-    """Take *job* for *lease_ms* and return it; None if another process has it, or it moved."""
+    """Take *job* for *lease_ms* and return it; None if another process has it, or it changed."""
     held = job.replace(lease_ms=tx.now_ms + lease_ms)
     taken = tx.run(UPDATE_LEASE, {**held.key(), "now_ms": tx.now_ms}) > 0
     return held if taken else None
@@ -414,28 +414,28 @@ def renew(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
 
 
 def release(tx: Tx, job: Job) -> Job | None:
-    """Release *job*, still due, and return it; None if another process has it now."""
+    """Release *job*, which stays due, and return it; None if another process has it now."""
     released = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": 0}) > 0
     return job.replace(lease_ms=0) if released else None
 
 
 def advance(tx: Tx, job: Job, new_seq: int) -> bool:
-    """Note that *job* is done below *new_seq*, and give it back; False if it moved meanwhile."""
+    """Set *job* as done below *new_seq*, and release it; False if it changed meanwhile."""
     return tx.run(UPDATE_NEXT_SEQ, {**job.key(), "new_seq": new_seq}) > 0
 
 
 def done(tx: Tx, job: Job) -> bool:
-    """Remove *job*; False if it moved meanwhile."""
+    """Remove *job*; False if it changed meanwhile."""
     return tx.run(DELETE_JOB, job.key()) > 0
 
 
 def fail(tx: Tx, job: Job, error: str, wait_ms: int | None = None) -> bool:
     """
-    Keep *job* for later, with the *error* that stopped it; False if it moved meanwhile.
+    Keep *job* for later, with the *error* that stopped it; False if it changed meanwhile.
 
     Args:
-        wait_ms: Until it is due again; None means 2 seconds, doubled per
-            failure up to an hour.
+        wait_ms: Time until it is due again; None means 2 seconds, doubled per failure up to an
+            hour.
     """
     if wait_ms is None:
         wait_ms = min(RETRY_MS << min(job.attempts, 20), MAX_RETRY_MS)
@@ -444,13 +444,13 @@ def fail(tx: Tx, job: Job, error: str, wait_ms: int | None = None) -> bool:
 
 
 def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
-    """Note that work on the file is done, and due again after *wait_ms*; False if it moved."""
+    """Set work on the file as done, and due again after *wait_ms*; False if it changed."""
     values = {"now_ms": tx.now_ms, "due_ms": tx.now_ms + wait_ms}
     return tx.run(UPDATE_DUE, {**job.key(), **values}) > 0
 
 
 def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
-    """Remove every job about a row of a kind with an id from *low* to *high*, or only *low*."""
+    """Remove every job about a kind's rows with ids from *low* to *high*, or only *low*."""
     tx.run(DELETE_SUBJECT, {"subject": subject, "low": low, "high": low if high is None else high})
 
 
@@ -460,14 +460,14 @@ def drop_nodes(tx: Tx, ids: Collection[int]) -> None:
 
 
 def watermark(tx: Tx, session: int) -> Job:
-    """Return how far facts were looked for in a session; it begins at its first message."""
+    """Return the last seq that was searched for facts in a session; 0 before the first."""
     row = tx.one(SELECT_WATERMARK, {"ref": session})
     return Job("extract", "session", session, 0, 1, 0) if row is None else Job(*row)
 
 
 def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
     """
-    Note that facts were looked for in a session up to *last_seq*, 0 if there is none, at least.
+    Store that a session was searched for facts up to *last_seq*, 0 if there is none, at least.
     """
     values = {"ref": session, "next_seq": last_seq + 1, "now_ms": tx.now_ms}
     tx.run(INSERT_EXTRACTED, values)
@@ -477,12 +477,12 @@ def extract_due(
     tx: Tx, low: int, high: int, now_ms: int, limit: int, *, least: int, quiet_ms: int, early: bool
 ) -> list[Job]:
     """
-    Return sessions of an id range that say more than what facts were looked for in, by id.
+    Return sessions of an id range with messages not yet searched for facts, by id.
 
     Args:
         least: Only those with this many such messages ...
-        quiet_ms: ... or without a new message since then.
-        early: Also those that failed and wait to be tried again.
+        quiet_ms: ... or without a new message since this time.
+        early: Also jobs that failed and wait to be tried again.
     """
     values = {
         "low": low,
@@ -501,7 +501,7 @@ def lease_upkeep(tx: Tx, kind: str, lease_ms: int, *, early: bool = False) -> Jo
     Take a kind of work on the file; None if it is not due or another process has it.
 
     Args:
-        early: Also if it is not due yet.
+        early: Even if it is not due yet.
     """
     tx.run(INSERT_UPKEEP, {"kind": kind})
     row = tx.one(SELECT_UPKEEP, {"kind": kind, "due_ms": MAX_INT if early else tx.now_ms})
@@ -519,7 +519,7 @@ MAX_FAILED = 10_000
 
 def count_queue(tx: Tx, now_ms: int) -> list[Row]:
     """
-    Return (kind, model, jobs, due, oldest due time, failed) of each kind of work that waits.
+    Return (kind, model, jobs, due, oldest due time, failed) of each kind of pending work.
 
     Cost: 1 ms per 1,000 jobs.
     """
@@ -527,7 +527,7 @@ def count_queue(tx: Tx, now_ms: int) -> list[Row]:
 
 
 def list_failed(tx: Tx) -> list[FailedJob]:
-    """Return the jobs that failed, those that are tried last first."""
+    """Return the failed jobs, those that are tried last first."""
     return [FailedJob(*row) for row in tx.all(SELECT_FAILED, {"limit": MAX_FAILED})]
 
 
@@ -655,16 +655,16 @@ SELECT
 
 
 def count_subjects(tx: Tx) -> int:
-    """Return about how many jobs `add_missing` would add for a new space."""
+    """Return the approximate number of jobs that `add_missing` would add for a new space."""
     return tx.read_number(SELECT_SUBJECTS)
 
 
 def add_missing(tx: Tx, space_no: int, *, again: bool = False) -> int:
     """
-    Queue what has no vector in a space; return the number of jobs. Reads all messages.
+    Queue everything without a vector in a space; return the number of jobs. Reads all messages.
 
     Args:
-        again: Also every entry: its vector may be that of an earlier text.
+        again: Also queue every entry, because its vector may belong to an earlier text.
     """
     values = {"space_no": space_no, "now_ms": tx.now_ms}
     queued = tx.run(INSERT_MISSING, {**values, "again": int(again), "seq_mask": MAX_SEQ})
@@ -672,13 +672,13 @@ def add_missing(tx: Tx, space_no: int, *, again: bool = False) -> int:
 
 
 def is_unfinished(tx: Tx, space_no: int) -> bool:
-    """Return whether work of a space is left; not single texts that failed `GIVEN_UP` times."""
+    """Return whether a space has pending work, except single texts that failed `GIVEN_UP` times."""
     return tx.one(SELECT_UNFINISHED, {"space_no": space_no, "given_up": GIVEN_UP}) is not None
 
 
 def count_texts(tx: Tx, space_no: int, low: int, high: int) -> tuple[int, int]:
     """
-    Return how many texts of an id range wait for a space, and how many there are.
+    Return how many texts of an id range are pending for a space, and how many exist.
 
     Cost: 1 ms per 10,000 sessions in the range.
     """
@@ -692,10 +692,14 @@ def delete_space(tx: Tx, space_no: int) -> None:
 
 
 def count_jobs(tx: Tx, *spaces: int) -> int:
-    """Return how many jobs of *spaces* wait, leased and failed ones included; 0: of no space."""
+    """
+    Return how many jobs of *spaces* are pending, including leased and failed ones.
+
+    0: of no space.
+    """
     return tx.read_number(SELECT_COUNT, {"spaces": spaces})
 
 
 def clear_errors(tx: Tx, session: int) -> None:
-    """Drop what failed jobs of a session say: it may quote a message."""
+    """Clear the errors of a session's failed jobs, which may quote a message."""
     tx.run(UPDATE_ERRORS, {"session": session})

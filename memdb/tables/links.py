@@ -1,8 +1,8 @@
 """
-Links between entries: what a newer one does to an older one. Owns the table `entry_links`.
+Links between entries: the effect of a newer one on an older one. Owns the table `entry_links`.
 
-A row is a guess of a model, or a guess that somebody rejected, which is never made again. What
-is certain stands in `entries.superseded_by`; readers of links get both.
+A row is a model's guess, or a guess that somebody rejected, which is never made again. Certain
+links are in `entries.superseded_by`; readers of links get both.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ DELETE_LINK = compose.delete(
 
 
 def add(tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add links; one that is there, above all a rejected one, stays unchanged."""
+    """Add links; an existing one, above all a rejected one, stays unchanged."""
     if rows:
         tx.many(INSERT_LINK, rows)
 
@@ -160,10 +160,10 @@ def list_later(
     tx: Tx, span: tuple[int, int], ids: Collection[int], at_ms: int, least: float
 ) -> list[Link]:
     """
-    Return the links to what outdates *ids*, that were there at a time, by older id.
+    Return the links to entries that outdate *ids* and existed at a time, by older id.
 
     Args:
-        least: The probability that a guess has at least.
+        least: The least probability of a guess.
     """
     values = {"low": span[0], "high": span[1], "ids": ids, "at_ms": at_ms, "least": least}
     return [Link(*row) for row in tx.all(SELECT_LATER, values)] if ids else []
@@ -180,13 +180,13 @@ def list_repeats(
 
 
 def delete_guesses(tx: Tx, span: tuple[int, int], entry_id: int) -> None:
-    """Remove the guesses about an entry; what was rejected stays."""
+    """Remove the guesses about an entry; rejected ones stay."""
     tx.run(DELETE_TO_OLDER, {"id": entry_id})
     tx.run(DELETE_TO_NEWER, {"low": span[0], "high": span[1], "id": entry_id})
 
 
 def reject(tx: Tx, newer_id: int, older_id: int) -> bool:
-    """Note that a guess is wrong; False if there is none."""
+    """Mark a guess as wrong; False if there is none."""
     values = {"newer_id": newer_id, "older_id": older_id, "now_ms": tx.now_ms}
     return tx.run(UPDATE_REJECTED, values) > 0
 

@@ -1,10 +1,10 @@
 """
 Messages, in order. Owns the table `messages`.
 
-A row's id is its place (`memdb.models.ids`), so the messages of a session are a range of the
-primary key. Those of a branch are several ranges, its path. Only `Session.edit` changes the content
-of a message, and erasing takes it; the place stays. A row without text is archived; readers here
-fill in what its segment holds.
+A row's id is its place (`memdb.models.ids`), so the messages of a session are one range of the
+primary key. The messages of a branch are several ranges, its path. Only `Session.edit` changes the
+content of a message, and erasing removes it; the place stays. A row without text is archived; the
+functions here add the content from its segment.
 """
 
 from __future__ import annotations
@@ -209,10 +209,10 @@ _row_id = itemgetter(COLUMNS.index("id"))
 
 def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
     """
-    Return rows of `COLUMNS` as messages, archived ones filled in.
+    Return rows of `COLUMNS` as messages, with the content of archived ones.
 
     Raises:
-        Corrupt: one differs from its digest, or its segment is damaged.
+        Corrupt: a row differs from its digest, or its segment is damaged.
     """
     tx.verify("messages", [*map(_row_id, rows)])
     return [
@@ -222,7 +222,7 @@ def _to_messages(tx: Tx, rows: list[Row]) -> list[Message]:
 
 
 def added_message(row: dict[str, Any], session_name: str) -> Message:
-    """Return a row that was given to `add` as the message that a read returns; it adds to *row*."""
+    """Return the row given to `add` as the message that a read returns; it changes *row*."""
     row["seq"], row["session"] = row["id"] & MAX_SEQ, session_name
     values = _columns(row)
     is_plain = values[PARTS] is None and values[METADATA] is None
@@ -230,7 +230,7 @@ def added_message(row: dict[str, Any], session_name: str) -> Message:
 
 
 def _parsed(row: Row) -> list[Any]:
-    """Return the values of a row, its JSON columns read."""
+    """Return the values of a row, with its JSON columns parsed."""
     values = list(row)
     values[PARTS] = parse_json(row[PARTS], list)
     values[METADATA] = parse_json(row[METADATA], dict)
@@ -247,7 +247,7 @@ def _filled(tx: Tx, rows: list[Row], columns: tuple[str, ...]) -> list[Row]:
 
 
 def hash_of(row: dict[str, Any]) -> bytes:
-    """Return the content hash of a row: the first 8 bytes of that of the columns `HASHED`."""
+    """Return the content hash of a row: the first 8 bytes of the hash of the columns `HASHED`."""
     return content_hash(row, HASHED)[:HASH_BYTES]
 
 
@@ -286,7 +286,7 @@ def find_external(tx: Tx, session: int, session_name: str, external_id: str) -> 
 
 
 def by_externals(tx: Tx, session: int, external_ids: list[str]) -> dict[str, tuple[int, str, str]]:
-    """Return (id, role, text) by external id, for those that are stored."""
+    """Return (id, role, text) by external id, for the stored ones."""
     rows = []
     for run in runs_of(tx, session):
         values = {"session": run.session, "high": run.span[1], "external_ids": external_ids}
@@ -312,7 +312,7 @@ def sources(tx: Tx, ids: Collection[int]) -> list[tuple[int, str, str | None]]:
 
 
 def find_uids(tx: Tx, session: int, uids: list[str]) -> dict[str, int]:
-    """Return the id by uid, for those of *uids* that the session holds. Reads it whole."""
+    """Return the id by uid, for the *uids* in the session. Reads it whole."""
     wanted = {uid_to_bytes(uid): uid for uid in uids}
     _, high = session_range(session)
     found: dict[str, int] = {}
@@ -326,7 +326,7 @@ def find_uids(tx: Tx, session: int, uids: list[str]) -> dict[str, int]:
 def list_after(
     tx: Tx, session: int, session_name: str, after_seq: int, limit: int
 ) -> list[Message]:
-    """Return up to *limit* messages with a higher seq than *after_seq*, oldest first."""
+    """Return up to *limit* messages with a seq above *after_seq*, oldest first."""
     rows: list[Row] = []
     for run in runs_of(tx, session):
         if len(rows) >= limit:
@@ -340,7 +340,7 @@ def list_after(
 def list_own(
     tx: Tx, row: int, session_name: str, after_seq: int, last_seq: int, limit: int
 ) -> list[Message]:
-    """Return up to *limit* messages up to *last_seq* that a row itself holds, as `list_after`."""
+    """Return up to *limit* messages of the row itself up to *last_seq*, as `list_after` does."""
     return _to_messages(tx, _between(tx, row, session_name, after_seq, last_seq, limit))
 
 
@@ -369,7 +369,7 @@ def _between(
 def last(
     tx: Tx, session: int, session_name: str, count: int, before_seq: int | None = None
 ) -> list[Message]:
-    """Return the newest *count* messages before *before_seq*, oldest of them first."""
+    """Return the newest *count* messages before *before_seq*, oldest first."""
     before = MAX_SEQ + 1 if before_seq is None else before_seq
     rows: list[Row] = []
     for run in reversed(runs_of(tx, session)):
@@ -477,7 +477,7 @@ def metadata_between(tx: Tx, low: int, high: int) -> list[tuple[int, dict[str, A
     """
     Return (id, metadata) of the messages in a range that may have some.
 
-    Cost: what is archived there is unpacked.
+    Cost: archived messages there are decompressed.
     """
     rows = tx.all(SELECT_METADATA, {"low": low, "high": high})
     filled = _filled(tx, rows, ("id", "text", "metadata"))
@@ -486,10 +486,10 @@ def metadata_between(tx: Tx, low: int, high: int) -> list[tuple[int, dict[str, A
 
 def openings(tx: Tx, sessions: Collection[int]) -> dict[int, str]:
     """
-    Return how the first message of a user begins, by session; without one a session is left out.
+    Return the beginning of the user's first message by session; sessions without one are left out.
 
-    Only the first 50 seqs of a session are looked at. One that is in a damaged segment is
-    left out. Cost: archived ones are unpacked.
+    Only the first 50 seqs of a session are looked at. A message in a damaged segment is left out.
+    Cost: archived messages are decompressed.
     """
     if not sessions:
         return {}
@@ -500,12 +500,12 @@ def openings(tx: Tx, sessions: Collection[int]) -> dict[int, str]:
 
 
 def count(tx: Tx, low: int, high: int) -> int:
-    """Return how many messages have *low* <= id <= *high*. Cost: 30 µs per 1,000."""
+    """Return the number of messages with *low* <= id <= *high*. Cost: 30 µs per 1,000."""
     return tx.read_number(SELECT_COUNT, {"low": low, "high": high})
 
 
 def newest_ms(tx: Tx, low: int, high: int) -> int | None:
-    """Return when the last message of a range of ids was said, None if there is none."""
+    """Return the time of the last message of a range of ids, None if there is none."""
     return tx.find_number(SELECT_NEWEST_TIME, {"low": low, "high": high})
 
 
@@ -516,7 +516,7 @@ def written(tx: Tx, low: int, high: int, writer: str) -> list[tuple[int, str, in
 
 
 def authors(tx: Tx, low: int, high: int) -> list[str]:
-    """Return who spoke in the newest 500 messages of a range, by name."""
+    """Return the authors of the newest 500 messages of a range, by name."""
     values = {"low": low, "high": high, "sample": AUTHOR_SAMPLE}
     return [row[0] for row in tx.all(SELECT_AUTHORS, values)]
 
@@ -533,10 +533,10 @@ def damaged(tx: Tx) -> Iterable[int]:
 
 def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     """
-    Return a hash, in hex, of what the messages *first_seq* to *last_seq* of a session say.
+    Return a hash, in hex, of the content of messages *first_seq* to *last_seq* of a session.
 
     It changes if one of them is added, removed, edited or erased. A caller that reads messages,
-    works outside of a transaction and stores the result compares it before and after. Cost: 1 µs
+    works outside a transaction and stores the result compares the hash before and after. Cost: 1 µs
     per message.
     """
     found = blake2b(digest_size=SPAN_HASH_BYTES)
@@ -575,5 +575,5 @@ UPDATE_CONTENT = compose.update(
 
 
 def rewrite(tx: Tx, row: dict[str, Any]) -> None:
-    """Set what a message says to what *row* has; uid, external id and time stay."""
+    """Set the content of a message to that of *row*; uid, external id and time stay."""
     tx.run(UPDATE_CONTENT, row)

@@ -1,5 +1,5 @@
 """
-Statements about the file as a whole: rows per table, their times, and what is to be done.
+Statements about the file as a whole: rows per table, their times, and pending work.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Totals(Record):
     Counts of the tables.
 
     Attributes:
-        counts: Rows by name of what they are.
+        counts: Number of rows by kind.
         oldest_ms: Time when the oldest message was said, None without messages.
         newest_ms: Time when the newest message was said, None without messages.
-        pending: Jobs that are due and not done, by kind.
+        pending: Number of jobs that are due and not done, by kind.
         summaries: How many there are, by quality.
-        archived: Messages that are in segments.
+        archived: Number of messages in segments.
         meta: Facts about the file itself.
     """
 
@@ -86,7 +86,7 @@ class Totals(Record):
 
 
 def count_all(tx: Tx) -> Totals:
-    """Return what the tables hold. Cost: reads every index once."""
+    """Return the facts about the tables. Cost: it reads every index once."""
     oldest_ms, newest_ms = tx.one(SELECT_TIMES) or (None, None)
     return Totals(
         counts=dict(zip(COUNTED, tx.one(SELECT_COUNTS) or (), strict=True)),

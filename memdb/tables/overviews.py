@@ -1,8 +1,8 @@
 """
-Counts of a scope by day, category and state. Owns no table; writes nothing.
+Counts of a scope by day, category and state. It owns no table and writes nothing.
 
-A day is a number: days since 1970 by the given offset, plus `EPOCH_DAYS`. So none is below 0, and
-integers divide alike in every engine.
+A day is a number: days since 1970 by the given offset, plus `EPOCH_DAYS`. So no number is below 0,
+and integer division is the same in every engine.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ ORDER BY day
 
 
 class DaySpan(Record):
-    """Range of a count: from *since_ms* to before *until_ms*, days by an offset in ms."""
+    """Range of a count: from *since_ms* up to *until_ms*, exclusive; days by an offset in ms."""
 
     since_ms: int
     until_ms: int
@@ -65,7 +65,7 @@ class DaySpan(Record):
 
 
 class DayCounts(Record):
-    """Counts by the number of the day; *is_complete*: no message was left out."""
+    """Counts by the number of the day; *is_complete*: whether no message was left out."""
 
     messages: dict[int, int]
     sessions: dict[int, int]
@@ -74,7 +74,7 @@ class DayCounts(Record):
 
 
 def count_days(tx: Tx, scope_no: int, span: DaySpan) -> DayCounts:
-    """Return what came into a scope by day. 40 ms per 100,000 messages."""
+    """Return the number of new rows of a scope by day. 40 ms per 100,000 messages."""
     low, high = scope_range(scope_no)
     values = {
         "low": low,

@@ -1,9 +1,8 @@
 """
-Scopes: whose memory it is. Owns the table `scopes`.
+Scopes: each is the memory of one user in one app. Owns the table `scopes`.
 
-A scope is made at its first write and its number is never given to another.
-Its two counters hand out session numbers and the `n` of packed ids, growing
-only, so that an id never comes to mean something else.
+A scope is created at its first write, and its number is never reused. Its two counters assign
+session numbers and the `n` of packed ids. They only grow, so an id never gets another meaning.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def expect(tx: Tx, app: str, user: str) -> None:
 
 
 def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None) -> int:
-    """Return the number of the scope; a new one gets *uid*, and is made now or then."""
+    """Return the number of the scope; a new one gets *uid* and a time."""
     found = find(tx, app, user)
     if found is not None:
         return found
@@ -76,17 +75,17 @@ def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None)
 
 def identity(tx: Tx, scope_no: int) -> tuple[str, int]:
     """
-    Return the uid of an existing scope and when it was made.
+    Return the uid of an existing scope and the time when it was created.
 
     Raises:
-        Corrupt: its row is lost, which an index still names.
+        Corrupt: its row is lost, although an index still contains it.
     """
     row = existing(tx.one(SELECT_IDENTITY, {"scope_no": scope_no}), "scopes")
     return row[0], row[1]
 
 
 def count_left(tx: Tx) -> int:
-    """Return how many numbers of scopes were not given out yet."""
+    """Return how many scope numbers are still free."""
     return MAX_SCOPE_NO - tx.read_number(SELECT_LAST_NO)
 
 
@@ -96,12 +95,12 @@ def list_all(tx: Tx) -> list[tuple[int, str, str]]:
 
 
 def last_n(tx: Tx, scope_no: int) -> int:
-    """Return how many ids of entries, artifact names, summaries and items a scope has given."""
+    """Return how many ids of entries, artifact names, summaries and items a scope has assigned."""
     return tx.read_number(SELECT_LAST_N, {"scope_no": scope_no})
 
 
 def next_id(tx: Tx, scope_no: int, count: int = 1) -> int:
-    """Return the first of *count* packed ids `scope_no << 44 | n` that were never given out."""
+    """Return the first of *count* packed ids `scope_no << 44 | n` that were never assigned."""
     tx.verify("scopes", [scope_no])  # a damaged counter would give an id twice
     values = {"scope_no": scope_no, "count": count}
     last = existing(tx.find_number(UPDATE_NEXT_ID, values), "scopes")

@@ -1,9 +1,9 @@
 """
 Sessions: ordered runs of messages in a scope. Owns the table `sessions`.
 
-A session is made at its first message. Its number and the seqs of its messages
-are never given out twice, also after deletes. Branches are rows with the name of
-their session; no listing of sessions has them.
+A session is created by its first message. Its number and the seqs of its messages are never reused,
+not even after deletes. Branches are rows with the name of their session; listings of sessions leave
+them out.
 """
 
 from __future__ import annotations
@@ -337,7 +337,7 @@ WHERE id = :id
 
 
 class Card(Record):
-    """Identity of a session; *first_ms* is the time of its first message, or of its making."""
+    """Identity of a session; *first_ms* is the time of its first message, or of its creation."""
 
     name: str
     title: str | None
@@ -355,11 +355,11 @@ def add(tx: Tx, scope_no: int, name: str, uid: str, **given: Any) -> int:
     Add a session and return its id.
 
     Args:
-        given: `title`, `metadata` (JSON text), `created_ms` and `updated_ms`,
-            `bigrams` where they are known; the times default to now.
+        given: `title`, `metadata` (JSON text), `created_ms` and `updated_ms`, and `bigrams` if
+            known; the times default to now.
 
     Raises:
-        TooLarge: the scope gave out its last number; nothing was changed.
+        TooLarge: the scope has used its last number; nothing was changed.
     """
     new_id = _next_id(tx, scope_no)
     defaults = {
@@ -385,7 +385,7 @@ def add_branch(tx: Tx, scope_no: int, place: dict[str, Any], **given: Any) -> in
         given: `metadata` (JSON text), `created_ms` and `updated_ms`, as for `add`.
 
     Raises:
-        TooLarge: the scope gave out its last number; nothing was changed.
+        TooLarge: the scope has used its last number; nothing was changed.
     """
     new_id = _next_id(tx, scope_no, branch=True)
     values = {"metadata": None, "created_ms": tx.now_ms, "updated_ms": tx.now_ms, **given}
@@ -401,7 +401,7 @@ def _next_id(tx: Tx, scope_no: int, *, branch: bool = False) -> int:
 
 
 def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInfo]]:
-    """Return (id, branch) of every branch of a session, oldest first; with its own messages."""
+    """Return (id, branch) of every branch of a session, oldest first, with its own messages."""
     rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "name": name})
     tx.verify("sessions", [row[0] for row in rows])
     return [(row[0], _to_branch(row)) for row in rows]
@@ -428,7 +428,7 @@ def list_sharing(tx: Tx) -> Iterator[tuple[int, str, str]]:
 
 
 def parent_name(tx: Tx, branch: int) -> str:
-    """Return the name of the branch that a branch leaves; "" for the session itself."""
+    """Return the name of the branch that a branch starts from; "" for the session itself."""
     row = tx.one(SELECT_PARENT, {"id": branch})
     return "" if row is None else str(row[0])
 
@@ -439,19 +439,19 @@ def roots(tx: Tx, ids: Collection[int]) -> dict[int, int]:
 
 
 def branch_names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
-    """Return the name of each of these *ids* that is a branch."""
+    """Return the names of those of these *ids* that are branches."""
     return dict(tx.all(SELECT_BRANCH_NAMES, {"ids": ids}))
 
 
 def move(tx: Tx, branch: int, parent: int, leaves_at: int, shares: Iterable[Run]) -> None:
-    """Attach a branch to *parent* after *leaves_at*; it shares *shares* after that."""
+    """Attach a branch to *parent* after *leaves_at*; after that it shares *shares*."""
     spans = json_list([[one.first_seq, one.last_seq, one.session] for one in shares], "shares")
     values = {"id": branch, "parent_id": parent, "leaves_at": leaves_at, "shares": spans}
     tx.run(UPDATE_PLACE, values)
 
 
 def find(tx: Tx, scope_no: int, name: str, branch: str = "") -> int | None:
-    """Return the id of the session called *name*, or of a branch; None if there is none."""
+    """Return the id of the session *name*, or of a branch of it; None if there is none."""
     row = tx.one(SELECT_ID, {"scope_no": scope_no, "name": name, "branch": branch})
     if row is None:
         return None
@@ -460,7 +460,7 @@ def find(tx: Tx, scope_no: int, name: str, branch: str = "") -> int | None:
 
 
 def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, SessionHead] | None:
-    """Return the id of a session or branch and what its row says, None if there is none."""
+    """Return the id of a session or branch and its head, None if there is none."""
     values = {"scope_no": scope_no, "name": name, "branch": branch, "seq_mask": MAX_SEQ}
     row = tx.one(SELECT_HEAD, values)
     if row is None:
@@ -473,7 +473,7 @@ def head(tx: Tx, scope_no: int, name: str, branch: str = "") -> tuple[int, Sessi
 
 def _newest_on_path(tx: Tx, session: int) -> int:
     """
-    Return the seq of the newest message of a branch, also of one that it shares.
+    Return the seq of the newest message of a branch, which may be a shared one.
 
     0 if there is none.
     """
@@ -491,7 +491,7 @@ def describe(tx: Tx, session: int, metadata: str | None) -> None:
 
 
 def rename(tx: Tx, session: int, title: str | None, bigrams: str | None) -> None:
-    """Set the title of a session; its index entry is the caller's business."""
+    """Set the title of a session; the caller updates its index entry."""
     tx.run(UPDATE_TITLE, {"id": session, "title": title, "bigrams": bigrams})
 
 
@@ -510,11 +510,11 @@ class SessionPage(Record):
     Filter and order of a list of sessions.
 
     Attributes:
-        prefix: Only names that begin so.
+        prefix: Only names that begin with this text.
         order: Sort by "name", "updated" (time of the newest message) or "created"; the last two
             put the newest first.
-        after: What the previous page ended with: its time, 0 by name, and its name. None
-            means the first page.
+        after: End of the previous page: its time (0 in order of names) and its name. None means the
+            first page.
     """
 
     prefix: str
@@ -557,12 +557,12 @@ def _infos(tx: Tx, ids: list[int]) -> list[tuple[int, SessionInfo]]:
 
 
 def names(tx: Tx, ids: Collection[int]) -> dict[int, str]:
-    """Return the name of each session with these *ids*; one that is lost raises Corrupt."""
+    """Return the name of each session with these *ids*; Corrupt if one is lost."""
     return _Names(tx.all(SELECT_NAMES, {"ids": ids}))
 
 
 class _Names(dict[int, str]):
-    """The names of sessions that other rows belong to."""
+    """The names of sessions to which other rows belong."""
 
     def __missing__(self, session: int) -> str:
         """Raise Corrupt: the row of the session is lost."""
