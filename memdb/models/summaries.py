@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 # is made without a model, 'model' by one.
 QUALITIES = ("fallback", "extractive", "model")
 
-# Marks an omitted range of messages.
+# Mark a range of messages that a text leaves out.
 OMITTED = "[Messages {first}-{last} are not shown here.]"
+UNCONDENSED = "[Messages {first}-{last} have no summary yet.]"
 
 
 class SourceItem(Record):
@@ -130,23 +131,25 @@ class SummaryTree(Record):
         Return the summaries as one text within a budget, oldest first, a line break between two.
 
         It covers all of the frontier if that fits, else the end of it, and the first line names the
-        messages that are not covered. If the budget allows more, the summaries below replace one,
-        the newest first. Messages without a summary, from *first_raw_seq* on, are left out.
+        messages that are not covered. The last line names those without a summary, which `compact`
+        makes. If the budget allows more, the summaries below replace one, the newest first.
 
         Args:
-            budget_tokens: Most tokens, 0 or more, by the counter of the summaries. The text is
-                "" where the first line does not fit, for which a token per character is kept.
+            budget_tokens: Most tokens, 0 or more, by the counter of the summaries. The text is ""
+                where the lines that name messages do not fit: each character counts as a token.
         """
         chosen = [*self.frontier]
-        left = budget_tokens - sum(one.tokens + 1 for one in chosen)
-        mark = ""
+        mark = end = ""
+        if self.first_raw_seq <= self.last_seq:
+            end = UNCONDENSED.format(first=self.first_raw_seq, last=self.last_seq)
+        left = budget_tokens - sum(one.tokens + 1 for one in chosen) - len(end)
         while left < len(mark) and chosen:
             gone = chosen.pop(0)
             left += gone.tokens + 1
             mark = OMITTED.format(first=self.head_seq + 1, last=gone.last_seq)
-        if left < len(mark):
-            return ""
         left -= len(mark)
+        if left < 0:
+            return ""
         waiting = [*chosen]
         while waiting:
             summary = waiting.pop()
@@ -160,7 +163,7 @@ class SummaryTree(Record):
                 place = chosen.index(summary)
                 chosen[place : place + 1] = below
                 waiting += below
-        return "\n".join([mark] * bool(mark) + [one.text for one in chosen])
+        return "\n".join(filter(None, (mark, *(one.text for one in chosen), end)))
 
 
 class Expansion(Record):

@@ -115,6 +115,25 @@ def test_a_text_of_the_tree_fits_its_budget(chat: Session, db: MemDB) -> None:
     assert memdb.SummaryTree((), 0, 1, 0).text(100) == ""
 
 
+def test_a_text_of_the_tree_names_what_has_no_summary(db: MemDB) -> None:
+    """All of a session that was only stored; after `compact` the newest few, if any."""
+    chat = db.scope("ann").session("new")
+    say(chat, 45)
+    stored = chat.summaries.tree().text(200)
+    chat.summaries.compact()
+    tree = chat.summaries.tree()
+
+    assert stored == "[Messages 1-45 have no summary yet.]"
+    mark = f"[Messages {tree.first_raw_seq}-45 have no summary yet.]"
+    assert tree.text(400) == "\n".join(
+        [*(one.text for one in tree.summaries if not one.depth), mark]
+    )
+    for budget in range(400):
+        text = tree.text(budget)
+        assert db.file.count_tokens([text])[0] <= budget
+        assert text == "" or text.endswith(mark)
+
+
 def test_the_tree_tells_what_has_no_summary(chat: Session) -> None:
     """Messages behind the last leaf, and system text before the first."""
     chat.append("user", "One more.")
