@@ -174,12 +174,14 @@ def export_and_import(db: MemDB) -> object:
 
 def sync(db: MemDB) -> object:
     """Tell a folder what is new, and merge what another file told there."""
-    folder = beside(db, "folder") / "meeting"
+    folder = beside(db, f"folder of {Path(db.path).stem}") / "meeting"
     folder.mkdir(parents=True, exist_ok=True)
     with memdb.open(
         folder.parent / "other.db", embedder=None, counter="estimate", clock=db._db.clock
     ) as other:
-        other.scope("ann").session("far").append("user", "from another device")
+        far = other.scope("ann").session("far")
+        if not far.last_seq:  # the same however often it is called
+            far.append("user", "from another device")
         other.sync(folder, pairing_key=SYNC_KEY)
     return db.sync(folder, pairing_key=SYNC_KEY)
 
