@@ -493,8 +493,21 @@ def _first_of_each(drafts: Iterable[Draft], *, keep: bool) -> list[Draft]:
     return kept
 
 
+def is_same(stored: tuple[Any, ...], draft: Draft) -> bool:
+    """
+    Return whether a draft is the message that has its external id.
+
+    Author and metadata do not count. Another export of a chat may have other parts, so an import
+    leaves them out (ADR-0073).
+
+    Args:
+        stored: Role, text and parts of that message, or role and text.
+    """
+    return stored == (draft.role, draft.text, parse_json(draft.parts))[: len(stored)]
+
+
 def _refuse_other(stored: tuple[str, str, Any], draft: Draft) -> None:
-    if stored != (draft.role, draft.text, parse_json(draft.parts)):
+    if not is_same(stored, draft):
         assert draft.external_id is not None
         raise AlreadyExists("message with external_id", draft.external_id)
 

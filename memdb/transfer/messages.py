@@ -402,11 +402,11 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
 
 
 def _is_stored(stored: Stored, line: MessageLine) -> bool:
-    """Return whether the file contains a hand-written line already, with the same role and text."""
+    """Return whether the file contains the message of a hand-written line already."""
     if line.seq is not None or line.session not in stored:
         return False
     twin = stored[line.session].get(line.draft.external_id or "")
-    return twin is not None and twin[1:] == (line.draft.role, line.draft.text)
+    return twin is not None and message_records.is_same(twin[1:], line.draft)
 
 
 def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
@@ -555,7 +555,7 @@ class MessageMerge:
         if twin is None:
             self._by_external[draft.external_id] = (0, draft.role, draft.text)
             return False
-        if twin[1:] != (draft.role, draft.text) and not self._target.is_captured:
+        if not message_records.is_same(twin[1:], draft) and not self._target.is_captured:
             raise taken_by_another(line)
         if line.seq is not None:
             self._move(line.session, line.seq, twin[0])
@@ -800,13 +800,14 @@ class Trial:
 
     def _take(self, target: Target, line: MessageLine, stored: Mapping[str, Any]) -> str:
         """Return the name by which the report counts a line."""
-        place, content = (line.session, line.draft.external_id), (line.draft.role, line.draft.text)
+        place, draft = (line.session, line.draft.external_id), line.draft
         if place[1] is None or line.seq is not None:
             return "messages_added"
-        digest, twin = digest_of("\0".join(content)), stored.get(place[1])
+        digest, twin = digest_of(f"{draft.role}\0{draft.text}"), stored.get(place[1])
         is_known = twin is not None or place in self.taken
         is_other = self.taken.setdefault(place, digest) != digest
-        if (is_other or (twin and twin[1:] != content)) and not target.is_captured:
+        is_other |= twin is not None and not message_records.is_same(twin[1:], draft)
+        if is_other and not target.is_captured:
             raise taken_by_another(line)
         return "messages_known" if is_known else "messages_added"
 
