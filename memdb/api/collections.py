@@ -108,8 +108,8 @@ class Entries:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     entries = db.scope("ann").entries
-        ...     first = db.scope("ann").remember("The rent is 14,500.").entry
+        ...     entries = db.user("ann").entries
+        ...     first = db.user("ann").remember("The rent is 14,500.").entry
         ...     _ = entries.update(first.id, text="The rent is 15,400.")
         ...     back = entries.revert(first.id, 1)
         ...     back.text, back.version
@@ -150,7 +150,7 @@ class Entries:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
+        ...     ann = db.user("ann")
         ...     old = ann.remember("The rent is 14,500.").entry
         ...     new = ann.remember("Correction: the rent is 15,400, not 14,500.").entry
         ...     [(one.kind, one.older_id == old.id) for one in ann.entries.links(new.id)]
@@ -282,7 +282,7 @@ class Artifacts:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     files = db.scope("ann").session("trip").artifacts
+        ...     files = db.user("ann").session("trip").artifacts
         ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
         (1, 2)
         """
@@ -381,7 +381,7 @@ class Artifacts:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     files = db.scope("ann").artifacts
+        ...     files = db.user("ann").artifacts
         ...     for text in ("soup", "fish"):
         ...         _ = files.save("menu", text)
         ...     files.diff("menu").hunks[0].lines[0]
@@ -419,7 +419,8 @@ class Artifacts:
         every session.
 
         Args:
-            prefix: Only names that begin with this text; shared ones begin with `user:`.
+            prefix: Only names that begin with this text. A scope's collection takes it with
+                `user:` and without, as other calls take names.
             after: The last one of the previous page, or its `to_dict()`. None means the
                 first page.
             limit: Most names. None means all.
@@ -580,7 +581,7 @@ class State(MutableMapping):  # type: ignore[type-arg]  # str to anything that J
 
     >>> import memdb
     >>> with memdb.open(":memory:") as db:
-    ...     state = db.scope("ann").session("trip").state
+    ...     state = db.user("ann").session("trip").state
     ...     state.update(city="Oslo", nights=3)
     ...     state["nights"] += 1
     ...     state.all()

@@ -23,7 +23,7 @@ from memdb.records import artifacts as artifact_records
 from memdb.records import sessions as session_records
 from memdb.records.artifacts import NewVersion
 from memdb.tables import artifacts, blobs, messages, sessions
-from memdb.tables.artifacts import SHARED, Place
+from memdb.tables.artifacts import SHARED, NameSpan, Place
 from memdb.text.differences import compare_lines, split_lines
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
@@ -333,6 +333,10 @@ class ArtifactService:
         With a session its names and the shared ones; for None those of the whole scope.
         """
         text_value(prefix, "prefix")
+        first = 1
+        if session is None and not prefix.startswith(SHARED_PREFIX):
+            first += len(SHARED_PREFIX)  # as a scope takes names
+        names = NameSpan(prefix, prefix + LAST_NAME, first)
         most = MAX_INT if limit is None else limit
         choice_value(order, "order", ("name", "updated"))
         by_name = order == "name"
@@ -347,17 +351,17 @@ class ArtifactService:
                 found = sessions.find(tx, scope_no, name_value(session, "session"))
                 only = SHARED if found is None else session_no_of(found)
             if not by_name:
-                span = (prefix, prefix + LAST_NAME), (*last,) if last else (MAX_INT, "")
-                places = artifacts.names_by_updated(tx, scope_no, only, *span, most)
+                before = (*last,) if last else (MAX_INT, "")
+                places = artifacts.names_by_updated(tx, scope_no, only, names, before, most)
                 return artifacts.newest(tx, places)
             begin = Place(scope_no, SHARED, "")
             if last is not None:
                 begin = self._place(tx, owner, *last) or begin
-            return [*islice(_walk_names(tx, begin, prefix, only, min(most, NAME_PAGE)), most)]
+            return [*islice(_walk_names(tx, begin, names, only, min(most, NAME_PAGE)), most)]
 
 
 def _walk_names(
-    tx: Tx, begin: Place, prefix: str, only: int | None, page_size: int
+    tx: Tx, begin: Place, names: NameSpan, only: int | None, page_size: int
 ) -> Iterator[ArtifactVersion]:
     """Yield the newest version of each name behind *begin*, of one session and the shared."""
     spans = (
@@ -368,8 +372,7 @@ def _walk_names(
             begin if begin.session_no >= first else begin.replace(session_no=first, name="")
         )
         while place is not None:
-            span = prefix, prefix + LAST_NAME
-            page = artifacts.names_between(tx, place, last, span, page_size)
+            page = artifacts.names_between(tx, place, last, names, page_size)
             yield from artifacts.newest(tx, page)
             place = page[-1] if len(page) == page_size else None
 

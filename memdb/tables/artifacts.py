@@ -233,14 +233,15 @@ INSERT_TOMBSTONE = compose.insert(
 
 
 # The sessions with names behind one of them, and the names of one in a range.
+# Names of the session 0, which all share, are compared without their first characters.
 SELECT_NAMES_BETWEEN = """/* artifacts.names_between */
 SELECT session_no, name FROM artifact_names
 WHERE
   scope_no = :scope_no
   AND (session_no, name) > (:session_no, :after)
   AND session_no <= :last
-  AND name >= :low
-  AND name < :high
+  AND substr(name, CASE session_no WHEN 0 THEN CAST(:first AS INTEGER) ELSE 1 END) >= :low
+  AND substr(name, CASE session_no WHEN 0 THEN CAST(:first AS INTEGER) ELSE 1 END) < :high
 ORDER BY session_no, name
 LIMIT :limit
 """
@@ -252,8 +253,8 @@ FROM artifacts
 WHERE
   scope_no = :scope_no
   AND (:any_session = 1 OR session_no IN (0, :session_no))
-  AND name >= :low
-  AND name < :high
+  AND substr(name, CASE session_no WHEN 0 THEN CAST(:first AS INTEGER) ELSE 1 END) >= :low
+  AND substr(name, CASE session_no WHEN 0 THEN CAST(:first AS INTEGER) ELSE 1 END) < :high
   AND (created_ms < :before_ms OR (created_ms = :before_ms AND uid < :before))
   AND rev_version = (
     SELECT min(newest.rev_version) FROM artifacts AS newest
@@ -413,18 +414,28 @@ def newest(tx: Tx, places: Collection[Place]) -> list[ArtifactVersion]:
     return [_to_stored(tx, one, found[one]).info for one in places if one in found]
 
 
-def names_between(
-    tx: Tx, place: Place, last: int, names: tuple[str, str], limit: int
-) -> list[Place]:
+class NameSpan(Record):
     """
-    Return names after *place*, by session and name.
+    Names that begin with a text.
 
-    Args:
-        last: The last session.
-        names: Only names from the first of these up to the second, which is excluded.
+    Attributes:
+        low, high: From the first of these up to the second, which is excluded.
+        first: Place of the character of shared names, from 1, from which on they are compared.
     """
+
+    low: str
+    high: str
+    first: int = 1
+
+    def key(self) -> dict[str, Any]:
+        """Return the values of a statement."""
+        return {"low": self.low, "high": self.high, "first": self.first}
+
+
+def names_between(tx: Tx, place: Place, last: int, names: NameSpan, limit: int) -> list[Place]:
+    """Return names after *place* up to the session *last*, by session and name."""
     values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
-    values |= {"last": last, "low": names[0], "high": names[1], "limit": limit}
+    values |= {"last": last, "limit": limit, **names.key()}
     return [Place(place.scope_no, *row) for row in tx.all(SELECT_NAMES_BETWEEN, values)]
 
 
@@ -432,7 +443,7 @@ def names_by_updated(
     tx: Tx,
     scope_no: int,
     session_no: int | None,
-    names: tuple[str, str],
+    names: NameSpan,
     before: tuple[int, str],
     limit: int,
 ) -> list[Place]:
@@ -441,7 +452,6 @@ def names_by_updated(
 
     Args:
         session_no: Only names of this session and shared ones. None means all.
-        names: Only names from the first of these up to the second, which is excluded.
         before: Time and uid of the last version on the previous page.
     """
     values: dict[str, Any] = {
@@ -449,7 +459,7 @@ def names_by_updated(
         "any_session": session_no is None,
         "limit": limit,
     }
-    values |= {"session_no": session_no or SHARED, "low": names[0], "high": names[1]}
+    values |= {"session_no": session_no or SHARED, **names.key()}
     values |= {"before_ms": before[0], "before": before[1]}
     return [Place(scope_no, *row) for row in tx.all(SELECT_BY_UPDATED, values)]
 

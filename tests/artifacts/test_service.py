@@ -471,3 +471,33 @@ def test_export_overwrites_only_if_told_and_never_a_database(
 
     assert out.read_text() == "mine"
     assert not (tmp_path / "b.txt").exists()
+
+
+@pytest.mark.parametrize("order", ["name", "updated"])
+def test_a_prefix_is_taken_as_names_are(db: MemDB, order: Any) -> None:
+    """A scope takes shared names with `user:` and without; a session as they are shown."""
+    ann = db.scope("ann")
+    trip = ann.session("trip")
+    ann.artifacts.save("plants.md", "1")
+    ann.artifacts.save("user:plums.md", "2")
+    ann.artifacts.save("garden.md", "3")
+    trip.artifacts.save("plan.md", "4")
+    trip.artifacts.save("use.md", "5")
+
+    def names(of: Any, prefix: str) -> set[str]:
+        pages, after = set(), None
+        while True:
+            page = of.artifacts.list(prefix=prefix, order=order, limit=1, after=after)
+            pages |= {one.name for one in page}
+            if page.next is None:
+                return pages
+            after = page.next
+
+    shared = {"user:plants.md", "user:plums.md"}
+    assert names(ann, "pl") == {*shared, "plan.md"}
+    assert names(ann, "user:pl") == shared
+    assert names(ann, "user:") == {*shared, "user:garden.md"}
+    assert names(ann, "") == {*shared, "user:garden.md", "plan.md", "use.md"}
+    assert names(ann, "us") == {"use.md"}
+    assert names(trip, "pl") == {"plan.md"}
+    assert names(trip, "us") == {*shared, "user:garden.md", "use.md"}
