@@ -1,7 +1,7 @@
 """
 memdb: everything an AI agent remembers, in one SQLite file.
 
-`open()` gives the file, `db.scope(user)` the memory of one user in it, and
+`open()` gives the file, `db.user(name)` the memory of one user in it, and
 `scope.session(name)` a conversation. `memdb.aio` has the same calls as coroutines.
 
 Below are the calls that a program makes first. All names can be imported from

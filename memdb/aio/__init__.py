@@ -4,9 +4,9 @@ The same calls as coroutines, for programs with an event loop.
     import memdb.aio
 
     async with memdb.aio.open("agent.db") as db:
-        chat = db.scope("ann").session("trip")
+        chat = db.user("ann").session("trip")
         await chat.append("user", "We fly to Oslo on 3 May.")
-        hits = await db.scope("ann").recall("when do we fly?")
+        hits = await db.user("ann").recall("when do we fly?")
 
 Every open file has threads of its own, so the loop is never blocked. Quick writes run in one of
 them, in the order of the calls. Reads run beside it. So do calls that may ask a model or an

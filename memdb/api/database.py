@@ -300,7 +300,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         SettingsTooNew: a newer memdb has stored settings that this one does not know.
 
     >>> with open(":memory:") as db:
-    ...     chat = db.scope("ann").session("trip")
+    ...     chat = db.user("ann").session("trip")
     ...     chat.append("user", "We fly to Oslo on 3 May.").seq
     1
     """
@@ -420,8 +420,8 @@ class MemDB:
 
         >>> with open(":memory:") as db:
         ...     start = db.changes().mark
-        ...     _ = db.scope("ann").session("trip").append("user", "We fly on 3 May.")
-        ...     _ = db.scope("ann").remember("Ann flies in May.")
+        ...     _ = db.user("ann").session("trip").append("user", "We fly on 3 May.")
+        ...     _ = db.user("ann").remember("Ann flies in May.")
         ...     found = db.changes(start)
         ...     [place.session for place in found.sessions], found.kinds
         (['trip'], ('entry',))
@@ -458,7 +458,7 @@ class MemDB:
             InvalidInput: the transaction was entered before, by this thread or another.
 
         >>> with open(":memory:") as db:
-        ...     ann = db.scope("ann")
+        ...     ann = db.user("ann")
         ...     with db.transaction():
         ...         chat = ann.session("trip")
         ...         _ = chat.append("user", "Pay with the blue card.")
@@ -531,7 +531,7 @@ class MemDB:
             Interrupted: it took longer than *timeout_s*.
 
         >>> with open(":memory:") as db:
-        ...     _ = db.scope("ann").session("trip").append("user", "hi")
+        ...     _ = db.user("ann").session("trip").append("user", "hi")
         ...     [*db.query("SELECT text FROM messages WHERE role = ?", ["user"])]
         [{'text': 'hi'}]
         """

@@ -26,11 +26,12 @@ class Items:
     Values under a namespace and a key: what LangGraph, CrewAI and others call a store.
 
     A namespace is a tuple of labels, and matches whole labels: ("a",) contains ("a", "b") but not
-    ("ab",). Every character is literal, and upper and lower case differ.
+    ("ab",). Every character is literal, and upper and lower case differ. An item has a version
+    number, and only its newest value is kept; artifacts keep every version.
 
     >>> import memdb
     >>> with memdb.open(":memory:") as db:
-    ...     items = db.scope("ann").items
+    ...     items = db.user("ann").items
     ...     first = items.put(("notes", "trip"), "k1", {"text": "Pack the tent.", "stars": 3})
     ...     [str(item) for item in items.list(("notes",), where={"stars": {"$gte": 3}})]
     ...     items.put(("notes", "trip"), "k1", {"text": "Sold."}, expected=1).version
@@ -244,7 +245,7 @@ class Items:
         >>> import memdb
         >>> from memdb import DeleteItem, PutItem
         >>> with memdb.open(":memory:") as db:
-        ...     items = db.scope("ann").items
+        ...     items = db.user("ann").items
         ...     done = items.batch([PutItem(("a",), "k", 1), DeleteItem(("a",), "other")])
         ...     done[0].version, done[1]
         (1, False)

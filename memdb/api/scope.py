@@ -1,4 +1,4 @@
-"""The memory of one user, as `db.scope(user)` returns it. Delegates; no rules here."""
+"""The memory of one user, as `db.user(name)` returns it. Delegates; no rules here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Scope:
     __slots__ = ("_owner", "_services")
 
     def __init__(self, services: Services, owner: ScopeRef) -> None:
-        """Use `db.scope(user)` instead."""
+        """Use `db.user(name)` instead."""
         self._services = services
         self._owner = owner
 
@@ -170,7 +170,7 @@ class Scope:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
+        ...     ann = db.user("ann")
         ...     ann.remember("Ann lives in Oslo.").action
         ...     ann.remember("ann lives in oslo").action
         ...     ann.remember("Bergen", key="home").action
@@ -462,7 +462,7 @@ class Scope:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     ann = db.scope("ann")
+        ...     ann = db.user("ann")
         ...     _ = ann.session("trip").append("user", "My sister Zoe lives in Bergen.")
         ...     receipt = ann.forget(query="Zoe", prove=True)
         ...     receipt.removed["messages"], receipt.proven

@@ -108,7 +108,7 @@ class Session:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     chat = db.scope("ann").session("tea")
+        ...     chat = db.user("ann").session("tea")
         ...     tokens = chat.append("user", "Green, please.").tokens
         ...     stored = chat.append({"role": "model", "parts": [{"text": "Green?"}]})
         ...     tokens, stored.role, stored.text
@@ -279,7 +279,7 @@ class Session:
         """
         Remove the newest message, with summaries that cover it, and return it.
 
-        None without any. Its seq is not given out again. Other branches that share it keep it.
+        None without any; `delete(last=2)` removes two. Other branches that share it keep it.
 
         Args:
             expected: Its seq as you know it, 0 if there is none: if it is another by now, nothing
@@ -366,8 +366,8 @@ class Session:
 
         The system messages at its start come first. Then come summaries of what is older
         than the fresh tail, oldest first, then entries, messages of the scope's other sessions,
-        and older messages. The newest messages come last, unchanged. Spans that are not
-        shown are named, and `expand` returns them.
+        and older messages. The newest messages come last, unchanged. A user message names
+        the spans that are not shown, and `summaries.expand` returns them.
 
         All active entries are there if they fit into what the session leaves, half of it if other
         sessions may answer and fill the rest. Otherwise they have a fifth of the budget, at most
@@ -376,7 +376,7 @@ class Session:
         its best passage. So is what users and assistants said in other sessions, each named by its
         title and day. At most five artifacts that may answer *query* add their best passage.
         Extracts, which no model wrote, have a share only if messages are long; of short ones
-        `summaries.tree().text(...)` makes a text.
+        `summaries.compact()` and then `summaries.tree().text(...)` make a text.
 
         Args:
             budget_tokens: Most tokens by the file's counter, 4 per message for
@@ -478,7 +478,7 @@ class Session:
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     tea = db.scope("ann").session("tea")
+        ...     tea = db.user("ann").session("tea")
         ...     _ = tea.extend([{"role": "user", "text": text} for text in ("Green?", "Black!")])
         ...     other = tea.branch("other", after_seq=1)
         ...     _ = other.append("user", "White!")
@@ -596,10 +596,10 @@ class Session:
         """
         Remove the session, or some of its messages, from the memory; see `Scope.delete`.
 
-        Takes the selectors of `forget`. Entries that were learnt from the messages and `user:`
-        artifacts stay; entries that only this session recalls are removed with it. A session is
-        removed with its branches, a branch with its own messages alone. A message that branches
-        share is removed from all of them.
+        Takes the selectors of `forget`, such as `last=2`. Entries that were learnt from the
+        messages and `user:` artifacts stay; entries that only this session recalls go with it. A
+        session goes with its branches, a branch with its own messages alone. A message that
+        branches share is removed from all of them.
 
         Args:
             force: Remove the branches that start from this one too.

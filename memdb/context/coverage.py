@@ -68,7 +68,7 @@ EXTRACT_PAYS_FROM = EXTRACT_MOST_TOKENS
 
 
 OMITTED_REASON = (
-    "over the budget: `summaries.expand` reads these, `summaries.tree().text` condenses them"
+    "over the budget: `summaries.expand` reads these, `summaries.compact` condenses them"
 )
 
 

@@ -68,6 +68,8 @@ _GEMINI_FIELDS = {
 }
 _GEMINI_NESTED = frozenset(("inline_data", "file_data", "video_metadata", "function_response"))
 
+GIVE = "give a dict with role and text, or a message of a provider"
+
 
 def plain_value(value: Any, field: str) -> Any:
     """
@@ -151,9 +153,7 @@ def _fields_of(value: Any, field: str) -> Any:  # noqa: PLR0911 (a line per way)
         return value.value
     fields = getattr(value, "__dict__", None)
     if not fields or isinstance(value, type) or callable(value):
-        raise InvalidInput(
-            f"{field} is {type(value).__name__}: give a message in the form of a provider"
-        )
+        raise InvalidInput(f"{field} is {type(value).__name__}: {GIVE}")
     return {key: inner for key, inner in fields.items() if not key.startswith("_")}
 
 
@@ -714,7 +714,5 @@ def _refuse(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
     """Refuse what has no field of a message; why an answer was blocked stands in its fields."""
     words = {str(name): words_in(value)[:40] for name, value in sorted(data.items())[:6]}
     shown = ", ".join(f"{name} {told}".rstrip() for name, told in words.items()) or "no fields"
-    raise InvalidInput(
-        f"{field}.role is missing ({shown}): give a message in the form of a provider"
-    )
+    raise InvalidInput(f"{field}.role is missing ({shown}): {GIVE}")
     yield

@@ -260,7 +260,7 @@ class ContextWindow(Record):
 
         >>> import memdb
         >>> with memdb.open(":memory:") as db:
-        ...     chat = db.scope("ann").session("tea")
+        ...     chat = db.user("ann").session("tea")
         ...     said = chat.append("user", "Green, please.")
         ...     chat.context(1000).to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
