@@ -29,6 +29,9 @@ NEXT_NUMBER = """(
 # By the text of a composed statement, the same statement without a digest.
 _without_digest: dict[str, str] = {}
 
+# Statements that `db.changes` does not count.
+_uncounted: set[str] = set()
+
 
 class Conflict(Record):
     """
@@ -43,6 +46,16 @@ class Conflict(Record):
     keys: str
     assigned: dict[str, str]
     where: str
+
+
+def leave_uncounted(sql: str) -> None:
+    """Note a statement that `db.changes` does not count; the reason stands beside the call."""
+    _uncounted.add(sql)
+
+
+def is_uncounted(sql: str) -> bool:
+    """Return whether `db.changes` does not count a statement."""
+    return sql in _uncounted
 
 
 def without_digest(sql: str) -> str:

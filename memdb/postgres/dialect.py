@@ -241,7 +241,7 @@ class Statement:
 
     def __init__(self, portable: str) -> None:
         """Translate a statement."""
-        match = NAME.match(portable)
+        match, kind = NAME.match(portable), kind_of(portable)
         portable = compose.without_digest(portable)
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
         words = OVERRIDES.get(self.name) or vectors.OVERRIDES.get(self.name, portable)
@@ -263,7 +263,7 @@ class Statement:
         self.is_relying = self.name in RELYING
         self.is_unsettling = self.name in UNSETTLING
         self.is_common = match is not None and match[1] in COMMON
-        self.kind = kind_of(portable) if self.writes else None
+        self.kind = kind if self.writes else None
         self.may_miss = not body.startswith("INSERT") or MISSES.search(body) is not None
 
     def bind(self, values: Values) -> list[Any]:

@@ -230,6 +230,7 @@ INSERT_TOMBSTONE = compose.insert(
     deleted_ms=":now_ms",
     otherwise=compose.conflict("scope_no, uid", "deleted_ms"),
 )
+compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
 
 
 # The sessions with names behind one of them, and the names of one in a range.

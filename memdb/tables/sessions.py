@@ -49,12 +49,14 @@ UPDATE_NEXT_NO = compose.update(
     last_session_no="last_session_no + 1",
     returning="last_session_no",
 )
+compose.leave_uncounted(UPDATE_NEXT_NO)  # before one is made
 
 INSERT_SESSION = compose.insert(
     "sessions.insert",
     "sessions",
     "id, scope_no, uid, name, title, metadata, created_ms, updated_ms, bigrams",
 )
+compose.leave_uncounted(INSERT_SESSION)  # there is one more
 
 INSERT_BRANCH = compose.insert(
     "sessions.insert_branch",
@@ -64,6 +66,7 @@ INSERT_BRANCH = compose.insert(
 """,
     last_seq=":leaves_at",
 )
+compose.leave_uncounted(INSERT_BRANCH)  # there is one more
 
 SELECT_ID = """/* sessions.find */
 SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name AND branch = :branch
@@ -245,6 +248,7 @@ UPDATE_LAST_SEQ = compose.update(
     tokens="tokens + :tokens",
     returning="last_seq",
 )
+compose.leave_uncounted(UPDATE_LAST_SEQ)  # its session is longer
 
 UPDATE_COUNTS = compose.update(
     "sessions.count",
@@ -254,6 +258,7 @@ UPDATE_COUNTS = compose.update(
     tokens="tokens + :tokens",
     archived_count="archived_count + :archived",
 )
+compose.leave_uncounted(UPDATE_COUNTS)  # beside what it counts
 
 UPDATE_EMPTY = compose.update(
     "sessions.set_empty",
@@ -315,6 +320,7 @@ UPDATE_SEQ_TO = compose.update(
     "updated_ms",
     last_seq="CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END",
 )
+compose.leave_uncounted(UPDATE_SEQ_TO)  # its session is longer
 
 DELETE_SESSION = compose.delete("sessions.delete", "sessions", "id = :id")
 
@@ -334,6 +340,7 @@ WHERE id = :id
 """,
     compose.conflict("scope_no, uid", "deleted_ms"),
 )
+compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
 
 
 class Card(Record):
