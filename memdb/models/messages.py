@@ -126,8 +126,9 @@ class Message(Record):
             (
                 self.seq, self.role, self.author, self.text, self.parts, self.tokens,
                 self.counter, self.external_id, self.created_ms, self.metadata, self.session,
-                self.row_id, self.uid, self.writer,
+                self.row_id, uid, self.writer,
             ) = args  # fmt: skip
+            _store_uid(self, uid)  # not by `_UidField`, which is a call of Python
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -167,6 +168,7 @@ class _UidField:
         self._slot.__set__(message, value)
 
 
+_store_uid = Message.uid.__set__  # type: ignore[attr-defined]  # of the slot
 Message.uid = _UidField(Message.uid)  # type: ignore[assignment]  # a descriptor
 
 

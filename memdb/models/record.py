@@ -209,9 +209,15 @@ def numbered(value: Any) -> Any:
         }
         return value if changed == held else value.replace(**changed)
     kind = type(value)
-    if kind is Page:
-        return Page(map(numbered, value), numbered(value.next))
-    return kind(map(numbered, value)) if kind is list or kind is tuple else value
+    if kind not in _LISTS:
+        return value
+    kinds = {*map(type, value)}  # long lists are of messages, which have no such numbers
+    has_ids = any(getattr(one, "_numbered", one in _LISTS) for one in kinds)
+    rows = map(numbered, value) if has_ids else value
+    return Page(rows, numbered(value.next)) if kind is Page else kind(rows)
+
+
+_LISTS = (list, tuple, Page)
 
 
 def plain(value: Any) -> Any:
