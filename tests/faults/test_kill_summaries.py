@@ -81,14 +81,18 @@ class Shaken:
         ]
         first = [child.stdout.readline() for child in children]
         assert first == [b"ready\n"] * len(children), [one.stderr.read() for one in children]
-        for child in children:
-            time.sleep(self._moments.uniform(0.005, 0.3))
+        said = []
+        for child in children:  # after some messages, however slow the machine is
+            said.append(
+                b"".join(child.stdout.readline() for _ in range(self._moments.randint(1, 12)))
+            )
+            time.sleep(self._moments.uniform(0.005, 0.1))
             assert child.poll() is None, child.stderr.read()
             child.send_signal(signal.SIGKILL)
             self.kills += 1
             count("kills")
-        for child in children:
-            for line in child.stdout.read().split(b"\n")[:-1]:
+        for child, begin in zip(children, said, strict=True):
+            for line in (begin + child.stdout.read()).split(b"\n")[:-1]:
                 session, seq, text = line.decode().split(" ", 2)
                 self.told[session, int(seq)] = text
             child.wait(60)
