@@ -126,7 +126,7 @@ def main() -> None:
         if not base.exists():
             appends.fill(base, given.messages)
         print(f"{given.messages:,} messages, {base.stat().st_size / 1e6:.0f} MB")
-        for task in given.only:
+        for task in (one for one in TASKS if one in given.only):
             path = folder / "copy.db"
             shutil.copy(base, path)
             if task == "import" and not (folder / "all.jsonl").exists():
