@@ -104,6 +104,18 @@ class Draft(Record):
     tokens: int | None = None
     counter: str = ""
 
+    if not TYPE_CHECKING:  # each append makes one
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            """Take the fields; naming each takes a fifth of the time."""
+            if kwargs or len(args) != len(self._fields):
+                args = self._complete(args, kwargs)
+            (
+                self.role, self.author, self.text, self.parts, self.external_id, self.metadata,
+                self.created_ms, self.uid, self.writer, self.bigrams, self.counted, self.tokens,
+                self.counter,
+            ) = args  # fmt: skip
+
 
 def prepare_messages(
     new: Iterable[NewMessage | dict[str, Any]],

@@ -41,9 +41,11 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
 
 def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
     """Return the `content_hash` of fields whose *values* stand in the order of *names*."""
-    pairs = zip(names, values, strict=True)
-    present = [f"{name}\1{value}\0" for name, value in pairs if value is not None]
-    return _digest("".join(present))
+    said = ""
+    for name, value in zip(names, values, strict=True):
+        if value is not None:
+            said += f"{name}\1{value}\0"
+    return _digest(said)
 
 
 def _digest(said: str) -> bytes:
