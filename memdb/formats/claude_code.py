@@ -3,7 +3,8 @@ Transcripts of Claude Code: one JSON object per line, as messages and back.
 
 Claude Code and the Claude Agent SDK write these lines. They become messages in the roles of
 their speakers. Results of tools, and texts that the program writes for the user, are never the
-user's. The format has no specification. A line that is not understood is kept whole, without text.
+user's. The format has no specification. A line that is not understood is stored whole, without
+text.
 
 Source: docs/coding-agents.md
 """
@@ -66,11 +67,12 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
 
     Args:
         field: What an error calls it.
-        whole: The first message keeps the line, for `entries_of`, and a line without words
-            is a message without text. False: only what was said, [] for a line without it.
+        whole: With True the first message keeps the line, for `entries_of`, and a line without
+            words is a message without text. With False only text is returned, and [] for a line
+            without text.
 
     Raises:
-        InvalidInput: it is not JSON object.
+        InvalidInput: it is not a JSON object.
 
     >>> read_entry({"type": "user", "message": {"role": "user", "content": "Hi."}})[0].text
     'Hi.'
@@ -99,7 +101,7 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
 
 
 def _as_json(entry: Entry, field: str) -> tuple[str, bool]:
-    """Return an entry as JSON text, and whether a file can contain it as it is."""
+    """Return an entry as JSON text, and whether a file can contain it unchanged."""
     try:
         raw = json.dumps(entry)
     except (TypeError, ValueError, RecursionError) as error:
@@ -110,14 +112,14 @@ def _as_json(entry: Entry, field: str) -> tuple[str, bool]:
 
 
 def _kept(entry: Entry, parts: list[Part], raw: str | None) -> Part:
-    """Return the part that keeps *entry*; *raw* is its JSON, where a file cannot contain it."""
+    """Return the part that stores *entry*; *raw* is its JSON, if a file cannot contain it."""
     if raw is not None:
         return {"type": ORIGINAL, "provider": PROVIDER, "whole": raw}
     return original_part(PROVIDER, entry, parts)
 
 
 def _turns(entry: Entry) -> Iterator[tuple[str, str | None, list[Part]]]:
-    """Yield role, author and parts of each run of an entry that one party says."""
+    """Yield role, author and parts of each run of an entry by one speaker."""
     kind, message, queued = (entry.get(name) for name in ("type", "message", "attachment"))
     content, speaker = None, _speaker(entry)
     if kind in ("user", "assistant") and isinstance(message, dict):
@@ -173,7 +175,7 @@ def _role_of(part: Part, speaker: tuple[str, str | None]) -> tuple[str, str | No
 
 def program_role(text: str) -> tuple[str, str | None] | None:
     """
-    Return role and author of what a program wrote in the user's place; None for a user's words.
+    Return role and author of a program's text in the user's place; None for the user's own words.
 
     >>> program_role("<system-reminder>Be brief.</system-reminder>"), program_role("<b>Now!")
     (('system', None), None)
@@ -191,7 +193,7 @@ def program_role(text: str) -> tuple[str, str | None] | None:
 
 
 def title_of(entries: Iterable[Any], known: tuple[int, str] = (-1, "")) -> tuple[int, str]:
-    """Return the strongest, then newest, title that *entries* give, or *known*; and its rank."""
+    """Return the best, then newest, title in *entries*, or *known*; and its rank."""
     best = known
     for entry in entries:
         for rank, name in enumerate(TITLE_FIELDS):
@@ -205,10 +207,10 @@ def title_of(entries: Iterable[Any], known: tuple[int, str] = (-1, "")) -> tuple
 
 def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
     """
-    Return messages as lines of a transcript, those of Claude Code as they were.
+    Return messages as lines of a transcript; those of Claude Code are unchanged.
 
-    What another client wrote becomes lines that Claude Code can continue from; what says nothing,
-    none.
+    Messages of other clients become lines from which Claude Code can continue; messages without
+    content are left out.
     """
     found: list[Entry] = []
     for message in messages:
@@ -226,7 +228,7 @@ def entries_of(messages: Iterable[Message], session_id: str) -> list[Entry]:
 
 def _entries_from(message: Message, session_id: str, before: list[Entry]) -> list[Entry]:
     """
-    Return the message of another client as lines that follow *before*, [] for a blank one.
+    Return another client's message as lines that follow *before*, [] for a blank one.
 
     A message that contains the results of its own calls becomes two lines.
     """

@@ -1,5 +1,5 @@
 """
-Finding out what an import is given: the first format that claims some of its files.
+Detection of the format of an import: the first format that claims some of its files.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 class Known(Record):
     """
-    Signs of a format, known before its module is loaded: a file without any is another's.
+    Signs of a format, known without loading its module; a file without any sign has another format.
 
     Attributes:
         module: Of `memdb.formats.imports`.
-        fields: A record of it has one of these.
-        in_array: Or, where the file is an array, one of these.
-        files: What its files are called, where that alone tells.
-        is_database: It is a SQLite file.
+        fields: Fields; a record of the format has at least one of them.
+        in_array: The same for a file that is an array.
+        files: Patterns of its file names, if the name is enough.
+        is_database: Whether it is a SQLite file.
     """
 
     module: str
@@ -105,7 +105,7 @@ def load_format(name: str) -> Format:
     Return a format by its name.
 
     Raises:
-        InvalidInput: there is none of that name.
+        InvalidInput: no format has that name.
     """
     known = FORMATS[choice_value(name, "format", NAMES)]
     module = import_module(f"memdb.formats.imports.{known.module}")
@@ -115,9 +115,9 @@ def load_format(name: str) -> Format:
 
 def may_claim(format: str, tree: Tree) -> bool:  # noqa: A002 (the word that users of files use)
     """
-    Return whether a format could claim a tree, without its module; False is certain.
+    Return whether a format could claim a tree, without loading its module; False is certain.
 
-    A folder or an archive is asked of every format: files beside each other tell too.
+    Every format is tried on a folder or an archive, because neighbouring files are signs too.
     """
     known = FORMATS[format]
     if known.is_database or tree.is_database:
@@ -131,11 +131,11 @@ def may_claim(format: str, tree: Tree) -> bool:  # noqa: A002 (the word that use
 
 def detect(tree: Tree) -> tuple[Format, list[str]]:
     """
-    Return the format of a tree, and which of its files are of it.
+    Return the format of a tree, and the files in that format.
 
     Raises:
         FileError: a file cannot be read.
-        InvalidInput: no format claims any of them; the error says what there is.
+        InvalidInput: no format claims any of them; the error describes them.
     """
     unread = tree.unreadable | tree.refused
     if not tree.names:
@@ -225,7 +225,7 @@ def _unknown(place: str, found: set[str] | None = None) -> InvalidInput:
 
 
 def _nearest(found: set[str], *, is_database: bool = False) -> str:
-    """Return words that say to which format something is nearest; "" where it shares nothing."""
+    """Return words that name the format nearest to something; "" if none is near."""
     signs = {
         name: {*known.fields, *known.in_array, *load_format(name).signs}
         for name, known in FORMATS.items()
@@ -248,10 +248,10 @@ def choose_format(
     columns: TableColumns | None,
 ) -> tuple[Format, list[str]]:
     """
-    Return the format of a tree with its files of it, and refuse arguments that do not fit.
+    Return the format of a tree and its files, and refuse arguments that do not fit.
 
     Raises:
-        InvalidInput: the format is unknown, or does not go with the other arguments.
+        InvalidInput: the format is unknown, or does not fit the other arguments.
     """
     optional_name(session, "session")
     if format is None and columns is not None:
@@ -281,7 +281,7 @@ def choose_format(
 
 
 def _without_claim(tree: Tree, chosen: Format) -> list[str]:
-    """Return the files to read where none is known as one of a format; InvalidInput of another."""
+    """Return the files to read if no format was recognised; InvalidInput for another format."""
     others = [] if tree.is_alone else [*formats_for(tree)]
     if others:
         raise InvalidInput(

@@ -2,17 +2,16 @@
 Documents for people: Markdown, HTML and CSV, made from the lines of an export one at a time.
 
 - Markdown: one file with a heading per conversation and each text in a quotation. A text stays
-  inside its quotation, whatever it says: none of its lines is a heading or the end of a list;
-  `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches a
-  picture. `memdb import` reads conversations and entries again (`memdb.formats.imports.documents`).
-  A comment behind a message has its uid. A comment behind a session has its name if that has
-  characters that are not shown.
-- HTML: one page that needs nothing else, and on which no stored text is anything but text. It has
-  no script and asks nothing of the network: its Content-Security-Policy allows styles of its own
-  and pictures that stand in it. Every text is escaped, names of anchors are numbers.
+  inside its quotation, whatever it contains: none of its lines is a heading or the end of a list.
+  `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches a picture.
+  `memdb import` reads conversations and entries again (`memdb.formats.imports.documents`). A
+  comment after a message contains its uid. A comment after a session contains its name, if that has
+  invisible characters.
+- HTML: a single page without other files, on which every stored text is shown as text. It has no
+  script and makes no network request: its Content-Security-Policy allows only its own styles and
+  embedded pictures. Every text is escaped, and names of anchors are numbers.
 - CSV: one table with a row per message, entry, summary, item and state. A spreadsheet runs a cell
-  that begins like a formula, so such a cell gets an apostrophe before it, which `memdb import`
-  takes off again.
+  that begins like a formula, so memdb puts an apostrophe before it, which `memdb import` removes.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def time_of(line: dict[str, Any], *, is_exact: bool = False) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text with U+FFFD for what would not be seen; tabs and line ends stay."""
+    """Return a text with U+FFFD for invisible characters; tabs and line ends stay."""
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
@@ -131,12 +130,12 @@ def one_line(text: object) -> str:
 
 
 def title_of(line: dict[str, Any]) -> str:
-    """Return what a conversation or a branch is called."""
+    """Return the heading of a conversation or a branch."""
     return one_line(line.get("title") or line["name"]) or "unnamed"
 
 
 def parts_of(line: dict[str, Any], *, is_exact: bool = False) -> list[str]:
-    """Return what stands before the words of a record: who, which, when."""
+    """Return the line before a record's words: speaker, place, time."""
     kind = line["kind"]
     words: list[object] = []
     if kind == "message":
@@ -156,7 +155,7 @@ def parts_of(line: dict[str, Any], *, is_exact: bool = False) -> list[str]:
 
 
 def _about_entry(line: dict[str, Any]) -> Iterator[str]:
-    """Yield what an entry is known by and how far it holds."""
+    """Yield what identifies an entry, and its state."""
     if line.get("key"):
         yield f"{KEY}{line['key']}"
     if line.get("keywords"):
@@ -248,13 +247,13 @@ def _cells(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_formula(cell: str) -> bool:
-    """Return whether a spreadsheet would run a cell, with or without apostrophes before it."""
+    """Return whether a spreadsheet would run a cell, also without apostrophes before it."""
     return cell.lstrip(BEFORE_FORMULA).startswith(FORMULA)
 
 
 def guarded(cell: str) -> str:
     """
-    Return a cell that no spreadsheet runs.
+    Return a cell in a form that no spreadsheet runs.
 
     >>> guarded("=1+1"), guarded("a=1")
     ("'=1+1", 'a=1')
@@ -264,7 +263,7 @@ def guarded(cell: str) -> str:
 
 def unguarded(cell: str) -> str:
     """
-    Return what a cell was before `guarded`.
+    Return a cell as it was before `guarded`.
 
     >>> unguarded(guarded("'=1")), unguarded("'quoted'")
     ("'=1", "'quoted'")

@@ -1,8 +1,8 @@
 """
-Import: find the format of what is given, and store what the format reads in it.
+Import: detect the format of a source, and store the records that the format reads.
 
-A folder of notes can be watched (`memdb import --watch`): the files are looked at again and again.
-Nothing of the system's own notices is used, so it is the same everywhere, also on a network disk.
+A folder of notes can be watched (`memdb import --watch`): its files are checked again and again.
+The system's file notifications are not used, so it works everywhere, also on a network disk.
 """
 
 from __future__ import annotations
@@ -57,33 +57,34 @@ def import_file(
     all_or_nothing: bool = False,
 ) -> ImportReport:
     """
-    Add what is at *path*: a file, a folder, an archive or another program's database.
+    Import the source at *path*: a file, a folder, an archive or another program's database.
 
-    What is stored already stays unchanged. Importing something again adds nothing:
-    messages are found by their external id or uid, entries and artifact versions by
-    their uid or content. So an import that was stopped is finished by running it again.
+    Stored data stays unchanged. Importing something again adds nothing: messages are found by their
+    external id or uid, entries and artifact versions by their uid or content. So an import that was
+    stopped is finished by running it again.
 
     Args:
         owner: The scope to fill, whatever scope the file names; None means the
             scopes of a memdb export.
         session: Session for messages that name none.
-        format: One of `detect.NAMES`; None means by content.
+        format: One of `detect.NAMES`; None detects it.
         progress: Called with the bytes done and their total, after each chunk.
-        only: The files to read, by their names in *path*; None means all of the format.
+        only: The files to read, by their names in *path*; None means all files of the format.
         dry_run: Read and check everything, and store nothing.
-        all_or_nothing: Read all of it before anything is stored, and refuse it if a record
-            cannot be.
+        all_or_nothing: Read everything before anything is stored, and refuse it if a record cannot
+            be stored.
 
     Raises:
         FileError: *path* cannot be read.
-        InvalidInput: nothing of it can be stored, a line of a memdb export cannot, or the
-            file breaks off; the error names the place. What is before it is stored, and
-            stays. Any other record that cannot be stored is in the report.
-        SecretFound: nothing of it can be stored, and the first record contains a secret that
-            the settings refuse. One of several is left out, of a memdb export too.
+        InvalidInput: nothing can be stored, a line of a memdb export cannot be stored, or the file
+            is cut; the error names the place. Records before that place are stored, and stay. Any
+            other record that cannot be stored is in the report.
+        SecretFound: nothing can be stored, and the first record contains a secret that the settings
+            refuse. If only one of several records contains a secret, it is left out, also from a
+            memdb export.
 
-    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb export. Memory for
-    2,000 lines; a LoCoMo file is read whole.
+    Cost: 50 µs per message with index and exact token count, 30 µs from a memdb export. Memory:
+    that of 2,000 lines; a LoCoMo file is read whole.
 
     Transaction: one per chunk.
     """
@@ -159,7 +160,7 @@ def _noting_what_is_stored(importer: Importer) -> Iterator[None]:
 
 
 def _explained(found: Read, importer: Importer) -> Read:
-    """Yield what a format finds; an error says what of it is stored by then."""
+    """Yield the records of a format; an error says which are stored by then."""
     try:
         yield from found
     except InvalidInput as error:
@@ -179,7 +180,7 @@ def require_format(
     columns: TableColumns | None = None,
 ) -> bool:
     """
-    Return whether *path* says whose memory it holds, before anything is opened to store it.
+    Return whether *path* names the user of its memory, before it is opened for storing.
 
     Raises:
         FileError: *path* cannot be read.
@@ -193,7 +194,7 @@ def require_format(
 
 
 def list_unread(tree: Tree, names: list[str]) -> Iterator[Item]:
-    """Yield an item for the files of a tree that its format does not read."""
+    """Yield an item for the files of a tree that the format does not read."""
     rest = [name for name in tree.names if name not in {*names}]
     reasons = dict.fromkeys(rest, "they hold no conversations")
     if 0 < len(rest) <= FEW_FILES:
@@ -223,8 +224,8 @@ class Difference(Record):
     The difference between a folder and its last import.
 
     Attributes:
-        changed: Files that are new or changed, and were left alone since the last look.
-        removed: Files that are gone.
+        changed: New or changed files that were not written since the last check.
+        removed: Files that were removed.
     """
 
     changed: tuple[str, ...]
@@ -232,15 +233,15 @@ class Difference(Record):
 
 
 class FolderWatch:
-    """Compares the notes of a folder with those of the last look."""
+    """Compares the notes of a folder with those of the last check."""
 
     def __init__(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002 (public name)
         """
-        Look for the first time; make it before the notes are imported.
+        Check for the first time; create it before the notes are imported.
 
         Raises:
             FileError: *path* cannot be read.
-            InvalidInput: it contains no notes, or is an archive.
+            InvalidInput: the folder contains no notes, or is an archive.
         """
         self._path = path
         with Tree(path) as tree:
@@ -257,7 +258,7 @@ class FolderWatch:
 
     def compare(self) -> Difference:
         """
-        Return the differences; a file that is being written is reported by the next look.
+        Return the differences; a file that is being written is reported by the next check.
 
         Raises:
             FileError: the folder cannot be read.
@@ -292,13 +293,13 @@ def watch_folder(
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[FolderChange]:
     """
-    Import a folder of notes, then what changes in it, until the caller stops.
+    Import a folder of notes, then its changes, until the caller stops.
 
-    A changed note becomes the next version of its artifact once it was left alone for two
-    seconds. The first change is the import of all.
+    A changed note becomes the next version of its artifact after two seconds without a write. The
+    first change is the import of all notes.
 
     Args:
-        sleep: Waits this many seconds between two looks.
+        sleep: Waits this many seconds between two checks.
 
     Raises:
         FileError: the folder cannot be read.

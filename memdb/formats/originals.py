@@ -1,9 +1,9 @@
 """
-Originals: the provider's own message beside the parts that were read of it.
+Originals: the provider's own message, stored beside the parts read from it.
 
-A message that a provider's package made keeps it as its last part, `original`: the whole
-message as that provider's JSON. What its other parts contain stands there as a pointer,
-`{"$": [place, field]}`, so nothing is stored twice.
+A message that a provider's package made keeps it as its last part, `original`: the whole message as
+that provider's JSON. Content of its other parts is replaced there by a pointer, `{"$": [place,
+field]}`, so nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHARED_FIELDS = ("text", "arguments", "content", "base64", "url", "data")
 
 
 def parts_with_text(parts: Iterable[Any], text: str) -> list[Any]:
-    """Return parts without the original; first the *text* that stands beside them, if one does."""
+    """Return parts without the original, preceded by the *text* beside them, if any."""
     plain = without_original(parts)
     has_text = any(kind_of(part) == "text" for part in plain)
     is_beside = not has_text and text != text_of(plain)
@@ -32,7 +32,7 @@ def parts_with_text(parts: Iterable[Any], text: str) -> list[Any]:
 
 
 def original_part(provider: str, data: Any, parts: Sequence[Part]) -> Part:
-    """Return the part that keeps *data*, a message of *provider*, beside the *parts* read of it."""
+    """Return the part that stores *data*, a message of *provider*, beside its *parts*."""
     part = {"type": ORIGINAL, "provider": provider}
     shared: dict[Any, list[Any]] = {}
     ends: list[tuple[str, list[Any]]] = []
@@ -53,7 +53,7 @@ def original_part(provider: str, data: Any, parts: Sequence[Part]) -> Part:
 def _pointed(  # noqa: PLR0911 (a line per type of JSON)
     value: Any, shared: dict[Any, list[Any]], ends: list[tuple[str, list[Any]]]
 ) -> Any:
-    """Return *value* with pointers in the place of what *shared* has: texts, objects by id."""
+    """Return *value* with pointers in place of values in *shared*: texts, objects by id."""
     if isinstance(value, str):
         if value in shared:
             return {POINTER: shared[value]}
@@ -78,7 +78,7 @@ def _has_pointer(value: Any) -> bool:
 
 
 def original_of(parts: Sequence[Any] | None, *providers: str) -> Any | None:
-    """Return the original of one of *providers* that *parts* keep; None if there is none."""
+    """Return the original of one of *providers* in *parts*; None if there is none."""
     for part in parts or ():
         if kind_of(part) == ORIGINAL and part.get("provider") in providers:
             if "whole" in part:

@@ -16,7 +16,7 @@ from memdb.text.validate import MAX_NAME_CHARS
 
 
 def app_of(folder: str | os.PathLike[str] | None) -> str:
-    """Return the app of a working directory, which need not exist any more."""
+    """Return the app of a working directory, which may have been deleted."""
     start = Path(os.path.abspath(os.path.expanduser(folder or os.getcwd())))
     for one in (start, *start.parents):
         git = one / ".git"

@@ -1,13 +1,13 @@
 """
-Read the messages of model providers and their Python packages: one door for all.
+Read the messages of model providers and their Python packages, through one function for all.
 
 The providers are OpenAI (chat and Responses, with the Agents SDK and LiteLLM), Anthropic, Gemini,
 ADK, LangChain, Pydantic AI and Bedrock (with Strands). A message is an object of their classes, or
-the same as a dict. No package is imported: fields are read by `model_dump`, `to_dict`, `dict` or
-as attributes. Fields that are None are dropped.
+the same data as a dict. No package is imported: fields are read by `model_dump`, `to_dict`, `dict`
+or as attributes. Fields that are None are dropped.
 
-A message with a tool's results beside somebody's words is read as several messages. So no tool
-speaks in the role of a person.
+A message with a tool's results beside somebody's words is read as several messages. So no result of
+a tool has the role of a person.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def plain_value(value: Any, field: str) -> Any:
 
 
 def _gemini_names(data: dict[str, Any]) -> dict[str, Any]:
-    """Return *data* with the parts of Gemini named as its Python package names them."""
+    """Return *data* with Gemini's parts under the names of its Python package."""
     if isinstance(data.get("parts"), list) and "content" not in data:
         return {**data, "parts": [_gemini_part(part) for part in data["parts"]]}
     if isinstance(data.get("content"), dict) and isinstance(data["content"].get("parts"), list):
@@ -126,7 +126,7 @@ def _plain(value: Any, field: str, depth: int) -> Any:
 
 
 def _enum_value(value: Any) -> Any:
-    """Return a plain str, int or float for one that is an enum's member."""
+    """Return a member of an enum as a plain str, int or float."""
     return getattr(value, "value", value) if type(value) not in _SCALARS else value
 
 
@@ -134,7 +134,7 @@ _SCALARS = (str, bool, int, float, type(None))
 
 
 def _fields_of(value: Any, field: str) -> Any:  # noqa: PLR0911 (a line per way)
-    """Return what an object of a package holds, by the ways that packages offer."""
+    """Return the fields of a package's object, by the methods that packages offer."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if hasattr(value, "raw_item"):
@@ -192,7 +192,7 @@ _CHAT_ONLY = frozenset("image_url input_audio".split())
 
 def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
     """
-    Return the messages that *value* holds: a provider's message, response, or a list of them.
+    Return the messages in *value*: a provider's message, response, or a list of them.
 
     Args:
         field: What an error calls it.
@@ -221,19 +221,19 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
 
 
 def keep_whole(message: NewMessage, provider: str, raw: str) -> NewMessage:
-    """Return *message* with the provider's own beside it as the JSON text *raw*."""
+    """Return *message* with the provider's own message beside it as the JSON text *raw*."""
     parts = without_original(message.parts or ()) or [{"type": "text", "text": message.text}]
     return message.replace(parts=[*parts, {"type": ORIGINAL, "provider": provider, "whole": raw}])
 
 
 def read_parts(role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
     """
-    Return the role and parts, in memdb's words, of a message that a host names the role of.
+    Return the role and parts, in memdb's form, of a message whose role the host names.
 
-    The role is "tool" where a user's parts are the results of tools.
+    The role is "tool" if a user's parts are the results of tools.
 
     Raises:
-        InvalidInput: they mix the results of tools with what the user says.
+        InvalidInput: results of tools are mixed with the user's text.
     """
     parts = [*map(_gemini_part, parts)]
     if not any(map(_is_providers, parts)):
@@ -262,7 +262,7 @@ _GEMINI_ROLES = {"assistant": "model"}
 
 
 def _is_providers(part: Any) -> bool:
-    """Return whether a part is one of a provider's that memdb has its own words for."""
+    """Return whether a part has a provider's form that memdb converts."""
     kind = kind_of(part)
     if kind not in KINDS:
         return is_providers(part)
@@ -282,7 +282,7 @@ _PROVIDER_FIELDS = {
 
 
 def provider_of(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per provider)
-    """Return whose message *data* is, by its fields; "" if it has none of a message's."""
+    """Return the provider of *data*, by its fields; "" if it has no field of a message."""
     kind = data.get("type")
     if data.get("kind") in ("request", "response") and isinstance(data.get("parts"), list):
         return PYDANTIC
@@ -304,7 +304,7 @@ def provider_of(data: dict[str, Any]) -> str:  # noqa: PLR0911 (a line per provi
 
 
 def _by_content(data: dict[str, Any]) -> str:
-    """Return the provider of a message with a role, by the types of what it holds."""
+    """Return the provider of a message with a role, by the types in it."""
     content = data.get("content")
     blocks = content if isinstance(content, list) else []
     kinds = {*map(kind_of, blocks)}
@@ -333,7 +333,7 @@ _SPEAKERS = frozenset(("role", "call_id", "author"))
 
 def _inner_messages(data: dict[str, Any]) -> Any | None:
     """
-    Return what contains the messages in a provider's response, None if *data* is not a response.
+    Return the container of messages in a provider's response; None if *data* is no response.
     """
     if not _SPEAKERS.isdisjoint(data):
         return None
@@ -348,7 +348,7 @@ def _inner_messages(data: dict[str, Any]) -> Any | None:
 
 
 def role_of(given: Any) -> Any:
-    """Return memdb's word for a role that another program names; *given* if there is none."""
+    """Return memdb's name of another program's role; *given* if there is none."""
     return SYNONYMS.get(given, given) if isinstance(given, str) else given
 
 
@@ -371,7 +371,7 @@ def _read_block(block: Any, provider: str = "") -> Part:
 
 
 def _name(value: Any) -> str | None:
-    """Return an author's name; None for what is not a name."""
+    """Return an author's name; None for other values."""
     return value if isinstance(value, str) and value.strip() else None
 
 
@@ -388,7 +388,8 @@ def _message(
 
     Args:
         original: The provider and its message.
-        simple: `memdb.formats.shapes` makes the same of the parts, so none is kept.
+        simple: Whether `memdb.formats.shapes` makes the same message from the parts, so that no
+            original is stored.
     """
     parts = [*parts, *_words_beside(role, parts, original[1], author)]
     if not any(part["type"] != "text" or part["text"].strip() for part in parts):
@@ -405,7 +406,7 @@ _SENTENCE = re.compile(r"[^\W\d_]{2}\s+[^\W\d_]{2}|[^\x00-\x7f]{4}")
 
 
 def _words_beside(role: str, parts: list[Part], data: Any, author: Any) -> Iterator[Part]:
-    """Yield what an assistant's message says in fields that no reader knows: a plan, an error."""
+    """Yield content of an assistant's message in fields that no reader knows: a plan, an error."""
     if role != "assistant" or not isinstance(data, dict):
         return
     said = text_of(parts)
@@ -425,7 +426,7 @@ def _blocks(content: Any) -> list[Any]:
 def _in_turns(
     role: str, blocks: list[Any], provider: str
 ) -> Iterator[tuple[str, list[Any], list[Part]]]:
-    """Yield role, blocks and parts of each run of *blocks* that one party says."""
+    """Yield role, blocks and parts of each run of *blocks* by one speaker."""
     named = _named(blocks) if provider in (GEMINI, ADK) else blocks
     read = [(block, _read_block(one, provider)) for block, one in zip(blocks, named, strict=True)]
     for is_result, run in groupby(read, lambda one: one[1]["type"] == "tool_result"):
@@ -488,7 +489,7 @@ def _is_simple_call(data: dict[str, Any]) -> bool:
 
 
 def _tool_answer(data: dict[str, Any], parts: list[Part]) -> Part:
-    """Return the result that a message of a tool is."""
+    """Return the result in a message of a tool."""
     call_id = data.get("tool_call_id", data.get("name"))
     block = {"type": "tool_result", "tool_use_id": call_id, "content": data.get("content")}
     part = read_part(block)
@@ -530,13 +531,13 @@ def _is_simple_block(block: Any) -> bool:
 
 
 def gemini_parts(blocks: list[Any]) -> list[Part]:
-    """Return the parts of Gemini's content in memdb's words, without an original."""
+    """Return the parts of Gemini's content in memdb's form, without an original."""
     return [_read_block(block, GEMINI) for block in _named(blocks)]
 
 
 def _named(parts: list[Any]) -> list[Any]:
     """
-    Return Gemini parts with an id in each call and response: the function's name without one.
+    Return Gemini's parts with an id in each call and response; without one, the function's name.
 
     Gemini matches by name and order, so the second call of a name is `name-2`.
     """
@@ -556,9 +557,10 @@ def _named(parts: list[Any]) -> list[Any]:
 
 def read_item(item: dict[str, Any]) -> NewMessage:
     """
-    Return an item of the Responses API, plain JSON already, as a message.
+    Return an item of the Responses API, which is plain JSON, as a message.
 
-    Nothing is refused: without a role it is the assistant's, or a tool's if it is an output.
+    Nothing is refused: an item without a role belongs to the assistant, or to a tool if it is an
+        output.
     """
     role, content = item.get("role"), item.get("content")
     if role in ROLES and isinstance(content, str) and [*item] == _PLAIN and content.strip():
@@ -711,7 +713,11 @@ _READERS: dict[str, Callable[[dict[str, Any], str], Iterator[NewMessage]]] = {
 
 
 def _refuse(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
-    """Refuse what has no field of a message; why an answer was blocked stands in its fields."""
+    """
+    Refuse a value without fields of a message.
+
+    In an answer that was blocked, fields give the reason.
+    """
     words = {str(name): words_in(value)[:40] for name, value in sorted(data.items())[:6]}
     shown = ", ".join(f"{name} {told}".rstrip() for name, told in words.items()) or "no fields"
     raise InvalidInput(f"{field}.role is missing ({shown}): {GIVE}")

@@ -1,1 +1,1 @@
-"""Things with all that hangs on them: the one way in and the one way out."""
+"""Records: each thing is written and removed here, with all rows that depend on it."""

@@ -1,8 +1,8 @@
 """
-Archive records: what cold messages say, in compressed segments with an index of their own.
+Archive records: the content of old messages, in compressed segments with a separate index.
 
-The one way in and out of the table `archive_segments`. Every function joins the
-caller's transaction.
+Rows of the table `archive_segments` are added and removed only through this module, except by
+`memdb copy`. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def insert(
     Move messages from their rows into segments.
 
     Args:
-        contents: What the rows say, by rising seq.
+        contents: The content of the rows, by rising seq.
         old: The segments that *new* replaces; *new* contain their messages too.
     """
     low, high = session + contents[0][0], session + contents[-1][0]
@@ -52,7 +52,7 @@ def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[st
 
     Args:
         old: The segments, in order.
-        rows: What they hold: id, text, parts, metadata and bigrams by name.
+        rows: Their messages: id, text, parts, metadata and bigrams by name.
     """
     low, high = session + old[0].first_seq, session + old[-1].last_seq
     tx.words.drop_archived([(row["id"], row["text"]) for row in rows])
@@ -63,7 +63,7 @@ def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[st
 
 
 def _replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-    """Replace segments, and count what is archived."""
+    """Replace segments, and count the archived messages."""
     archive.replace(tx, session, old, new)
     gone, come = (sum(one.message_count for one in some) for some in (old, new))
     sessions.count(tx, session, archived=come - gone)
@@ -90,7 +90,7 @@ def holding(tx: Tx, parts: Mapping[int, Sequence[int]]) -> Iterator[dict[int, li
 
 def remove(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     """
-    Take archived messages out of their segments and their index, before their rows go.
+    Remove archived messages from their segments and their index, before their rows are deleted.
 
     Args:
         parts: Rising seqs by row; others than the archived ones are left alone.
@@ -140,7 +140,7 @@ def derive(tx: Tx) -> None:
 
 
 def check(tx: Tx) -> Iterator[Finding]:
-    """Yield the segments that do not contain what they say, 20 at most; opens every one."""
+    """Yield the segments whose content differs from their row, 20 at most; opens every one."""
     damaged = ((row, problem) for row in checks.segments(tx) if (problem := _problem(row)))
     for row, problem in islice(damaged, checks.MAX_PER_RULE):
         place = f"segment {row[1]} of session {row[0]}"

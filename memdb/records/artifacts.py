@@ -1,8 +1,8 @@
 """
 Artifact records: a version or a name with its indexed text, its bytes and its tombstones.
 
-The one way in and out of the tables `artifact_names`, `artifacts` and `blobs`.
-Every function joins the caller's transaction.
+Rows of the tables `artifact_names`, `artifacts` and `blobs` are added and removed only through this
+module, except by `memdb copy`. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class NewVersion(Record):
     A version before it is stored.
 
     Attributes:
-        blob_no: Its bytes, which are stored already.
+        blob_no: Number of its bytes, which are already stored.
         metadata: JSON text; None means none.
-        message_id: The message that made it; None if that is not known.
+        message_id: The message that made it; None if it is unknown.
         uid: None for a new one.
         created_ms: None means now.
-        writer: What saves it; None: nobody says.
+        writer: The program that saves it; None means unknown.
     """
 
     blob_no: int
@@ -74,11 +74,11 @@ def insert(
     Add a version, which becomes the newest of its name, and return its number.
 
     Args:
-        searched: What `indexed_text` returned for it, outside the transaction.
+        searched: The result of `indexed_text` for it, computed outside the transaction.
         version: The number it had, for imports; None means the next one.
 
     Raises:
-        InvalidInput: *version* is not above the last number given out.
+        InvalidInput: *version* is not above the last number that was used.
     """
     known = artifacts.find_name(tx, place)
     last = 0 if known is None else known[1]
@@ -102,7 +102,7 @@ def insert(
 
 
 def reserve(tx: Tx, place: Place, last_version: int) -> None:
-    """Make sure that no number up to *last_version* is given out again; for imports."""
+    """Count the numbers up to *last_version* as used; for imports."""
     known = artifacts.find_name(tx, place)
     if known is None:
         _set_name(tx, place, last_version, indexed_text("", b""))
@@ -114,8 +114,8 @@ def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
     """
     Remove one version, all of them for None; False if there was none.
 
-    The name stays with its counter, so that no number comes back. A version
-    leaves a tombstone; its bytes go if no other version shares them.
+    The name stays with its counter, so no number is used again. A version leaves a tombstone; its
+    bytes are removed if no other version shares them.
     """
     known = artifacts.find_name(tx, place)
     if version is None:
@@ -182,11 +182,11 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     """
     Rename every version of a name; the new name has none.
 
-    The old name stays with its counter, as after a removal. Under a name that had versions before,
-    the numbers continue behind those, so that none comes back.
+    The old name stays with its counter, as after a removal. If the new name had versions before,
+    the numbers continue after those, so none is used again.
 
     Raises:
-        AlreadyExists: there are versions under the new name.
+        AlreadyExists: the new name has versions.
     """
     known = existing(artifacts.find_name(tx, place), "artifact_names")
     taken = artifacts.find_name(tx, target)
@@ -200,7 +200,7 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
 
 
 def remove_names(tx: Tx, *places: Place) -> list[tuple[Place, int]]:
-    """Remove names with their counters and all versions; return what versions there were."""
+    """Remove names with their counters and all versions; return the versions."""
     names = {place: name_id for place, (name_id, _) in _names_of(tx, places).items()}
     gone = _empty(tx, names)
     tx.words.drop_each("artifact", names.values())
@@ -218,7 +218,7 @@ def empty_names(tx: Tx, *places: Place) -> None:
 
 
 def _names_of(tx: Tx, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Return (id, last version) of those names of a scope that are there."""
+    """Return (id, last version) of the names that exist in a scope."""
     wanted = {*places}
     every = artifacts.places(tx, places[0].scope_no) if places else []
     return {place: (name_id, last) for place, name_id, last in every if place in wanted}
@@ -237,7 +237,11 @@ def _empty(tx: Tx, names: Mapping[Place, int]) -> list[tuple[Place, int]]:
 
 
 def forget(tx: Tx, *places: Place) -> None:
-    """Remove names as `remove_names` does; their tombstones hold digests in place of the names."""
+    """
+    Remove names as `remove_names` does.
+
+    Their tombstones contain digests instead of the names.
+    """
     if not places:
         return
     scope_no = places[0].scope_no
@@ -249,7 +253,7 @@ def forget(tx: Tx, *places: Place) -> None:
 
 
 def forget_version(tx: Tx, place: Place, version: int) -> None:
-    """Remove a version as `remove` does; its tombstone holds a digest in place of the name."""
+    """Remove a version as `remove` does; its tombstone contains a digest instead of the name."""
     found = artifacts.find(tx, place, version)
     if found is not None:
         [source] = _source_names(tx, place)
@@ -263,7 +267,11 @@ def forget_version(tx: Tx, place: Place, version: int) -> None:
 def is_kept_away(
     tx: Tx, scope_no: int, session: str | None, name: str, created_ms: int | None
 ) -> bool:
-    """Return whether a name, or its version of this time, was forgotten; session None: shared."""
+    """
+    Return whether a name, or its version of this time, was forgotten.
+
+    Session None means shared.
+    """
     whole = session or "", name
     given = [whole, (*whole, str(created_ms))]
     return bool(dependents.are_kept_away(tx, scope_no, "artifact", given))
@@ -298,7 +306,7 @@ def _remove_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
 
 
 def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str | None]) -> None:
-    """Set the counter and the indexed text of a name, making the name if it is new."""
+    """Set the counter and the indexed text of a name; a new name is created."""
     known = artifacts.find_name(tx, place)
     if known is None:
         name_id = scopes.next_id(tx, place.scope_no)
@@ -328,7 +336,7 @@ def indexed_text(mime: str, head: bytes) -> dict[str, str | None]:
 
 
 def derive(tx: Tx) -> None:
-    """Rebuild bigrams and counters of names, and remove bytes that nothing refers to."""
+    """Rebuild bigrams and counters of names, and remove bytes without a reference."""
     checks.derive(tx, "artifact")
     checks.raise_last_versions(tx)
     blobs.delete_stale(tx)

@@ -1,10 +1,10 @@
 """
 Branch records: heads of a session that share its messages.
 
-The one way to make a branch, and to let it share less: a message is never copied. If the
-head that contains it gives it up, it moves to the oldest branch that shows it, and the others
-share it from there. A branch is a row of `sessions`; `memdb.records.sessions` removes it.
-Every function joins the caller's transaction.
+Only this module makes a branch, and lets it share less: a message is never copied. If the head that
+contains a message drops it, the message moves to the oldest branch that shows it. The others share
+it from there. A branch is a row of `sessions`; `memdb.records.sessions` removes it. Every function
+joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ALL_SEQS = [(1, MAX_SEQ)]
 
 
 class Place(Record):
-    """Where a branch leaves, and the messages that it shares after that; see `Branch`."""
+    """Where a branch starts, and the messages that it shares after that; see `Branch`."""
 
     parent_id: int
     leaves_at: int
@@ -52,12 +52,12 @@ def insert(
     Args:
         name: Name of the session and of the new branch.
         source: The branch that it leaves; "" means the session itself.
-        after_seq: The last seq that it shares; None means all there is.
+        after_seq: The last seq that it shares; None means all messages.
 
     Raises:
         NotFound: there is no such session, or no such *source*.
         AlreadyExists: the session has a branch of that name.
-        InvalidInput: *after_seq* was not given out yet.
+        InvalidInput: *after_seq* was not used yet.
     """
     parent = find_session(tx, owner, BranchName(name, source))
     if parent is None:
@@ -86,7 +86,7 @@ def restore(
 
     Args:
         place: `name`, `branch`, `uid` and `leaves_at`.
-        columns: `metadata` and times, where they are known.
+        columns: `metadata` and times, if they are known.
     """
     parent_id = _above(tx, parent, place["leaves_at"] + 1)
     branch = sessions.add_branch(tx, scope_no, {**place, "parent_id": parent_id}, **columns)
@@ -99,7 +99,7 @@ def restore_shares(tx: Tx, branch: int, shares: Iterable[Run]) -> None:
     Attach shared spans of other rows to a restored branch, without those it cannot share.
 
     Args:
-        shares: Of rows that are older than the branch, where these have them here.
+        shares: Spans of rows that are older than the branch and have these messages here.
     """
     (here,) = [one for one in branches_of(tx, branch) if one.id == branch]
     kept: list[Run] = []
@@ -120,7 +120,7 @@ def raise_seq(tx: Tx, branch: int) -> None:
 
 
 def _above(tx: Tx, session: int, seq: int) -> int:
-    """Return the newest row of a path that leaves before *seq*; the session itself for 0."""
+    """Return the newest row of a path that starts before *seq*; the session itself for 0."""
     every = {one.id: one for one in branches_of(tx, session)}
     while session in every and every[session].leaves_at >= seq:
         session = every[session].parent_id
@@ -128,7 +128,7 @@ def _above(tx: Tx, session: int, seq: int) -> int:
 
 
 def check(tx: Tx) -> Iterator[Finding]:
-    """Yield the branches that share what other rows of their session cannot contain."""
+    """Yield the branches whose shared messages no other row of their session can contain."""
     wrong = (
         f"{branch} of {name}"
         for row, name, branch in sessions.list_sharing(tx)
@@ -138,7 +138,7 @@ def check(tx: Tx) -> Iterator[Finding]:
 
 
 def _can_share(tx: Tx, branch: int) -> bool:
-    """Return whether the rows that a branch shares with are there, and hold what it does not."""
+    """Return whether the rows that a branch shares with exist, and have what it lacks."""
     every = {one.id: one for one in branches_of(tx, branch)}
     rows = {*every, *sessions.roots(tx, [branch]).values()}
     after = every[branch].leaves_at
@@ -153,10 +153,10 @@ def _can_share(tx: Tx, branch: int) -> bool:
 
 def keep_others(tx: Tx, session: int, seqs: Sequence[int]) -> None:
     """
-    Take the rising *seqs* from the path of a session or branch, and from no other one.
+    Remove the rising *seqs* from the path of a session or branch, and from no other path.
 
-    Messages that only this path shows are not deleted here: the caller removes them. Branches
-    that left it at the first of *seqs* or later leave from where the message before is.
+    Messages that only this path shows are not deleted here: the caller removes them. Branches that
+    start from it at the first of *seqs* or later then start from the place of the message before.
     """
     first, spans = seqs[0], list(spans_of(seqs))
     parent = _above(tx, session, first - 1)
@@ -176,7 +176,7 @@ def keep_others(tx: Tx, session: int, seqs: Sequence[int]) -> None:
 
 
 def others_show(tx: Tx, session: int, going: Collection[int]) -> list[tuple[int, int]]:
-    """Return the rising spans of a row that branches show which are not *going*."""
+    """Return the rising spans of a row that branches show and that are not *going*."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(
         (run.first_seq, run.last_seq)
@@ -193,7 +193,7 @@ def others_show(tx: Tx, session: int, going: Collection[int]) -> list[tuple[int,
 
 
 def leave_to_others(tx: Tx, session: int, going: Collection[int]) -> None:
-    """Move the messages of a row that other branches show to these, but for those *going*."""
+    """Move the messages of a row that other branches show to those, except the ones *going*."""
     places = {
         one.id: Place(one.parent_id, one.leaves_at, list(one.shares))
         for one in branches_of(tx, session)
@@ -223,7 +223,7 @@ def _hand_over(
 def _redirected(
     shares: list[Run], session: int, spans: list[tuple[int, int]], home: int
 ) -> list[Run]:
-    """Return *shares* with what they take from a row in *spans* taken from *home*."""
+    """Return *shares*, in which spans of a row are now taken from *home*."""
     of_row = [run for run in shares if run.session == session]
     if not of_row:
         return shares
@@ -233,7 +233,7 @@ def _redirected(
 
 
 def _write(tx: Tx, branch: int, place: Place) -> None:
-    """Move a branch to a place; if it is another one, it is summarised again."""
+    """Move a branch to a place; if the place differs, it is summarised again."""
     (before,) = [one for one in branches_of(tx, branch) if one.id == branch]
     if Place(before.parent_id, before.leaves_at, list(before.shares)) == place:
         return

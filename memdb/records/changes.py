@@ -1,11 +1,11 @@
 """
-Changes of a file while it is open: sessions, and kinds of things.
+Changes of a file while it is open: sessions, and kinds of rows.
 
-Each call compares the file with what the one before found. It asks no clock: sessions are
-compared by their length, all else by the counts that each writer keeps (`Maintenance.changes`).
-So a change of any program is found, however fast the next one came. A mark has these numbers too.
-So a mark of another program, or of this one before it was closed, tells what kinds of things
-changed. It does not tell which sessions got messages.
+Each call compares the file with its state at the previous call. It uses no clock: sessions are
+compared by their length, everything else by the counts of each writer (`Maintenance.changes`). So a
+change by any program is found, however soon the next one follows. A mark contains these numbers
+too. So a mark of another program, or of this one before it was closed, shows which kinds of rows
+changed. It does not show which sessions got messages.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ OTHER = "other"
 
 class ChangeLog:
     """
-    Remembers what changed since it was made, for any number of those who ask.
+    Tracks changes since it was made, for any number of callers.
 
     Memory: 150 bytes per session.
     """
 
     def __init__(self, db: Engine) -> None:
-        """Begin with the file as it is now."""
+        """Begin with the present state of the file."""
         self._db = db
         self._name = os.urandom(8).hex()
         self._lock = Lock()
@@ -72,7 +72,7 @@ class ChangeLog:
 
     def since(self, mark: str | None) -> Changes:
         """
-        Return what changed since *mark*; None means now, so nothing did.
+        Return the changes since *mark*; None means now, so there are none.
 
         Raises:
             FileError: the file was removed, replaced, or migrated by a newer memdb.
@@ -101,14 +101,14 @@ class ChangeLog:
         self, interval_s: float, sleep: Callable[[float], object] = sleep
     ) -> Iterator[Changes]:
         """
-        Return what yields each change from now on, until the file is closed.
+        Return an iterator over all changes from now on, until the file is closed.
 
         Args:
-            interval_s: Seconds between two comparisons; more after one that took long.
+            interval_s: Seconds between two comparisons; more after a slow one.
             sleep: Waits this many seconds.
 
         Raises:
-            InvalidInput: *interval_s* is no such number.
+            InvalidInput: *interval_s* is out of range.
         """
         is_number = isinstance(interval_s, (int, float))
         if not is_number or not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
@@ -134,7 +134,7 @@ class ChangeLog:
                 yield found
 
     def _written_state(self) -> str:
-        """Return the counts by kind and a digest of the lengths, as a mark tells them."""
+        """Return the counts by kind and a digest of the lengths, as a mark contains them."""
         number, state = self._state
         if number != self._number:
             lengths = array("q", [*self._lengths, *self._lengths.values()])
@@ -172,7 +172,7 @@ class ChangeLog:
 
 
 def _compare_states(before: str, now: str) -> tuple[tuple[str, ...], bool]:
-    """Return the kinds that changed between two states, and whether that is all that did."""
+    """Return the kinds that changed between two states, and whether there were other changes."""
     *old, lengths = before.split(".")
     *new, lengths_now = now.split(".")
     kinds = {one.partition(":")[0] for one in {*old} ^ {*new}}

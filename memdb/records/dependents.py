@@ -1,11 +1,10 @@
 """
-Tombstones of things that were removed, and rows whose thing is gone.
+Tombstones of removed rows, and rows that depend on a removed one.
 
-A function that removes a thing in `records/` removes the rows that hang on it in the
-same transaction, or a foreign key does it. `check` has a finding for each that was left
-behind; tests/records/test_dependents.py lists them, and plants each. A tombstone says
-that something was removed and when, never what it said; what was forgotten does not
-come back by an import.
+A function in `records/` that removes a row also removes its dependent rows in the same transaction,
+or a foreign key does it. `check` has a finding for each row that was left behind.
+tests/records/test_dependents.py lists these rows, and tests each. A tombstone records that
+something was removed and when, but not its content. No import restores what was forgotten.
 """
 
 from __future__ import annotations
@@ -39,36 +38,36 @@ def hide_artifacts(tx: Tx, scope_no: int) -> None:
 
 
 def hide_named(tx: Tx, scope_no: int, uids: Collection[str]) -> None:
-    """Remove the names from tombstones of a scope, which say what was forgotten."""
+    """Remove the names from a scope's tombstones of forgotten rows."""
     tombstones.hide_named(tx, scope_no, uids)
 
 
 def hide_all(tx: Tx, scope_no: int) -> None:
-    """Remove every name from the tombstones of a scope, which was forgotten."""
+    """Remove every name from the tombstones of a forgotten scope."""
     tombstones.hide_all_refs(tx, scope_no)
 
 
 def clear(tx: Tx, scope_no: int, uids: Sequence[str]) -> None:
-    """Remove the tombstones of what is back in a scope."""
+    """Remove the tombstones of rows that a scope has again."""
     tombstones.drop(tx, scope_no, list(uids))
 
 
 def are_forgotten(tx: Tx, scope_no: int, uids: Iterable[str]) -> set[str]:
-    """Return those of *uids* that were forgotten in a scope: no import brings them back."""
+    """Return the *uids* that were forgotten in a scope, which no import restores."""
     return tombstones.forgotten(tx, scope_no, uids)
 
 
 def source_uid(kind: str, *names: str) -> str:
-    """Return the uid of the tombstone for what a source calls by *names*: a hash of these alone."""
+    """Return the uid of the tombstone for a source's *names* of a thing: a hash of only these."""
     return "source:" + sha256(json.dumps([kind, *names]).encode()).hexdigest()[:32]
 
 
 def keep_away(tx: Tx, scope_no: int, kind: str, names: Iterable[Sequence[str]]) -> None:
     """
-    Keep imports from restoring things that sources call by *names*: they were forgotten.
+    Keep imports from restoring forgotten things that sources call by *names*.
 
-    What a program calls a thing is the same each time that it is exported. It says nothing of
-    its text, so nobody can guess from a tombstone what was said.
+    A program uses the same name for a thing in each export. The hash does not depend on the text,
+    so a tombstone reveals nothing of it.
     """
     uids = [source_uid(kind, *each) for each in names]
     stones = [Tombstone(uid, kind, "source", tx.now_ms, forgotten=True) for uid in uids]
@@ -78,7 +77,7 @@ def keep_away(tx: Tx, scope_no: int, kind: str, names: Iterable[Sequence[str]]) 
 def are_kept_away(
     tx: Tx, scope_no: int, kind: str, names: Sequence[tuple[str, ...]]
 ) -> set[tuple[str, ...]]:
-    """Return those of *names* that `keep_away` was told of."""
+    """Return the *names* that were passed to `keep_away`."""
     uids = {each: source_uid(kind, *each) for each in names}
     forgotten = are_forgotten(tx, scope_no, uids.values()) if uids else set()
     return {each for each, uid in uids.items() if uid in forgotten}
@@ -90,11 +89,11 @@ def stand_for(tx: Tx, scope_no: int, uid: str, entry_id: int) -> None:
 
 
 def restore(tx: Tx, scope_no: int, stones: Sequence[Tombstone]) -> None:
-    """Add tombstones as they were exported, but for what the scope holds."""
+    """Add exported tombstones, except for rows that the scope has."""
     live = tombstones.live(tx, scope_no, [stone.uid for stone in stones])
     tombstones.add(tx, scope_no, *(stone for stone in stones if stone.uid not in live))
 
 
 def derive(tx: Tx) -> None:
-    """Remove the derived rows whose thing is gone, but for those that each kind rebuilds."""
+    """Remove derived rows without a base row, except those that each kind rebuilds."""
     checks.delete_lost_jobs(tx)

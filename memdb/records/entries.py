@@ -1,8 +1,8 @@
 """
-Entry records: what is removed of long-term facts, and the reader of how they were at a time.
+Entry records: removal of long-term facts, and reading their state at a time.
 
-`memdb.records.entry_writer` adds and changes them. The caller decides what is written and why.
-Every function joins the caller's transaction.
+`memdb.records.entry_writer` adds and changes them. The caller decides which changes are written and
+why. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def forget(tx: Tx, scope_no: int, *ids: int) -> None:
 
 
 def remove_version(tx: Tx, entry_id: int, version: int) -> None:
-    """Remove what an entry said in an old version."""
+    """Remove an old version of an entry."""
     entry_history.delete(tx, entry_id, version)
 
 
 def forget_version(tx: Tx, entry_id: int, version: int) -> None:
-    """Remove what an entry said in an old version, so that no import brings it back."""
+    """Remove an old version of an entry, so that no import restores it."""
     _keep_keys_away(tx, [entry_id])
     remove_version(tx, entry_id, version)
 
@@ -82,7 +82,7 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     Yield the entries that do not match their hash.
 
     Args:
-        deep: Also entries whose spans are not those of their text.
+        deep: Also entries whose spans differ from those of their text.
     """
     yield from checks.by_hash("entry_hash", "entry", entries.damaged(tx))
     if deep:
@@ -93,8 +93,8 @@ def page(tx: Tx, after: int, high: int, *, limit: int, wanted: entries.EntryFilt
     """
     Return entries with *after* < id <= *high* as they were at `wanted.now_ms`, by id.
 
-    What was deleted since is gone from the past too; how often an entry was
-    used by then is not known, so that is 0.
+    Entries that were deleted since are missing; the number of uses at that time is unknown, so it
+    is 0.
     """
     found = entries.list_as_of(tx, after, high, limit=limit, wanted=wanted)
     now = entries.get_many(tx, [entry_id for entry_id, _ in found])

@@ -1,8 +1,8 @@
 """
-Entry writer: a long-term fact with its history, index row, vectors, links and jobs.
+Entry writer: writes a long-term fact with its history, index row, vectors, links and jobs.
 
-The one way into the table `entries`. The caller decides what is written and why. Every function
-joins the caller's transaction.
+Rows of the table `entries` are added and changed only through this module, except by `memdb copy`.
+The caller decides what is written and why. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def insert(
     nearby: Sequence[Near] | None = None,
 ) -> int:
     """
-    Add a validated row, with defaults for the columns it lacks, and return its id.
+    Add a validated row, with defaults for missing columns, and return its id.
 
     Args:
         vector: Embedding of the text; its space gets no job. None means that
             every space gets one.
-        nearby: The entries that resemble it; None looks for them.
+        nearby: The similar entries; None searches for them.
     """
     entry_id = scopes.next_id(tx, scope_no)
     made_ms = tx.now_ms if row["created_ms"] is None else row["created_ms"]
@@ -87,8 +87,8 @@ def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
     Add an inactive row for an entry whose row is lost.
 
     Args:
-        found: Columns of its last earlier version, with id and text; None for the others
-            without one. Full text is rebuilt by `integrity.rebuild`.
+        found: Columns of its last earlier version, with id and text; None for columns that are
+            unknown. Full text is rebuilt by `integrity.rebuild`.
     """
     said_ms = found["updated_ms"] or tx.now_ms
     row = {
@@ -110,7 +110,7 @@ def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
 
 
 def _derive_columns(row: dict[str, Any]) -> None:
-    """Set the columns that follow from the others; spans count from when it was last said."""
+    """Set the derived columns; spans count from the time of the last statement."""
     row["bigrams"] = bigrams_of(f"{row['text']}\n{row['keywords']}")
     row["spans"] = date_spans(row["text"], row["updated_ms"])
     row["content_hash"] = entries.hash_of(row)
@@ -121,13 +121,13 @@ def update(
     tx: Tx, entry_id: int, reason: str, vector: SpaceVector | None = None, **columns: Any
 ) -> None:
     """
-    Change *columns* of an entry, and keep what it was before as history.
+    Change *columns* of an entry, and keep its earlier state in the history.
 
-    Nothing is written if every column has its value already. The new version is that of the
-    writer of the transaction, unless *columns* name another or the entry only comes to its end.
+    Nothing is written if every column already has its value. The new version has the writer of the
+    transaction, unless *columns* name another or only the end of the entry changes.
 
     Args:
-        vector: Embedding of the new text, as in `insert`; unused if the words stay.
+        vector: Embedding of the new text, as in `insert`; unused if the text stays.
     """
     old = entries.row(tx, entry_id)
     if all(old[column] == value for column, value in columns.items()):
@@ -151,7 +151,7 @@ def update(
 
 def repeat(tx: Tx, entry_id: int, said: dict[str, Any]) -> None:
     """
-    Keep in the history of an entry how it was said again; the entry stays unchanged.
+    Add a repeated statement to the history of an entry, which stays unchanged.
 
     Args:
         said: Text, session_id, first_seq, last_seq and writer of the statement.
@@ -172,8 +172,7 @@ def end(tx: Tx, old: Entry, ended_ms: int) -> None:
     """
     End the validity of *old* at *ended_ms*, which frees its key for its successor.
 
-    `tables.entries.link` names the successor once it exists; that makes no
-    version.
+    `tables.entries.link` sets the successor once it exists, without a new version.
     """
     update(
         tx,
@@ -195,7 +194,7 @@ def restore(
 
 
 def go_back(tx: Tx, entry_id: int, version: int) -> None:
-    """Make an entry again what it was in an old version, in every column, as a new version."""
+    """Restore an old version of an entry in every column, as a new version."""
     was = entry_history.row(tx, entry_id, version)
     columns = {name: was[name] for name in was if name not in ("reason", "stored_ms")}
     if was["active"]:
@@ -208,7 +207,7 @@ def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_m
     Replace the old versions of an entry, oldest first; its present text stays.
 
     Args:
-        stored_ms: Time when what it says now was stored.
+        stored_ms: Time when its present version was stored.
     """
     ends = [*(old["stored_ms"] for old in versions[1:]), stored_ms]
     entry_history.clear(tx, entry_id)
@@ -230,7 +229,7 @@ def unite(tx: Tx, entry_id: int, versions: Sequence[Mapping[str, Any]], stored_m
 
 
 def set_outcome(tx: Tx, entry: Entry, *, active: int, successor: int | None) -> None:
-    """Set whether an entry is valid, and the one in its place; that makes no version."""
+    """Set whether an entry is active, and its successor, without a new version."""
     entries.set_outcome(
         tx,
         entry.id,

@@ -1,8 +1,8 @@
 """
-The whole file: what is derived is compared with its rows, and rebuilt from them.
+The whole file: derived data is compared with its rows, and rebuilt from them.
 
-Every rule has a code. A finding that is `rebuildable` goes away with
-`rebuild`; the others mean that something stored is damaged or missing.
+Every rule has a code. `rebuild` removes a `rebuildable` finding; the others mean that stored data
+is damaged or missing.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
     Return every inconsistency, at most 20 per rule; [] if all is well.
 
     Args:
-        deep: Also read every page, the bytes of every artifact, the words
-            of archived messages, and the days that every text speaks of.
+        deep: Also read every page, the bytes of every artifact, the words of archived messages, and
+            the days named in every text.
 
-    Transaction: one read; the full-text rules need the write lock for a moment,
-    though they change nothing.
+    Transaction: one read; the full-text rules need the write lock for a moment, although they
+    change nothing.
     """
     try:
         damaged = db.maintenance.check_pages(deep=deep)
@@ -74,7 +74,7 @@ def check(db: Engine, *, deep: bool = False) -> list[Finding]:
 
 def accept_loss(db: Engine) -> None:
     """
-    Take note of what is missing, so that `check` does not report it again.
+    Accept a loss, so that `check` does not report it again.
 
     Transaction: opens its own.
     """
@@ -112,14 +112,14 @@ def rebuild(db: Engine, *, links: bool = False) -> None:
     """
     Rebuild full text, bigrams, spans, sketches and counters; queue missing vectors.
 
-    Nothing that was stored is changed. Cost: about 1 s per 20,000 messages.
+    No stored data is changed. Cost: about 1 s per 20,000 messages.
 
     Args:
-        links: Guess every link between entries again, not only broken ones and those of another
+        links: Guess every link between entries again, not only broken links and those of another
             model. Cost: 2 s more per 1,000 entries.
 
-    Transaction: opens its own, so a crash leaves the file as it was. On a server the full text of
-    each scope has one, so the writers of one scope wait at a time.
+    Transaction: opens its own, so a crash leaves the file as it was. On a server each scope's full
+    text has its own transaction, so only the writers of one scope wait at a time.
     """
 
     def derive(tx: Tx) -> None:
@@ -136,7 +136,7 @@ def rebuild(db: Engine, *, links: bool = False) -> None:
 
 
 def describe(db: Engine) -> FileInfo:
-    """Return what is in the file. Cost: reads every page once, 0.1 s per 100 MB."""
+    """Return the facts about the file. Cost: reads every page once, 0.1 s per 100 MB."""
     readers = db.maintenance.list_wal_readers()  # this read would be one of them
     with db.read() as tx:
         totals, storage = meta.count_all(tx), db.maintenance.measure(tx)

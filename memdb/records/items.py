@@ -1,8 +1,8 @@
 """
 Item records: a value under a namespace and key, with its namespace and its words.
 
-The one way in and out of the tables `item_namespaces` and `items`. Every function
-joins the caller's transaction.
+Rows of the tables `item_namespaces` and `items` are added and removed only through this module,
+except by `memdb copy`. Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ MAX_EMBEDDED_CHARS = 100_000
 
 class ItemDraft(Record):
     """
-    An item before it is stored, checked.
+    A checked item that is not stored yet.
 
     Attributes:
-        path: The namespace as it is stored.
+        path: The namespace in its stored form.
         value: JSON text. None means that the value is *data*.
         data: Bytes. None means that the value is JSON.
         metadata: JSON text; None means none.
         search_fields: JSON array of field paths; None means that nothing is searched.
-        text: What full-text search finds; None means nothing.
+        text: The text for full-text search; None means nothing.
         ttl_ms: None means that it does not expire.
-        vectors: Given vectors as they are stored, all of one dimension.
-        embedded: How many texts of it are embedded, if no vectors are given.
-        writer: What puts it; None: nobody says.
+        vectors: The given vectors in their stored form, all of one dimension.
+        embedded: Number of its texts to embed, if no vectors are given.
+        writer: The program that puts it; None means unknown.
     """
 
     path: str
@@ -95,12 +95,12 @@ def is_expired(stored: StoredItem, now_ms: int) -> bool:
 
 def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None = None) -> Item:
     """
-    Create or replace an item as a whole; return it as stored.
+    Create or replace a whole item; return it as stored.
 
     An item that has expired counts as absent, and is removed.
 
     Raises:
-        VersionConflict: the item is not at *expected*; 0 means no item.
+        VersionConflict: the item is not at version *expected*; 0 means that there must be no item.
     """
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
     old = items.find(tx, scope_no, draft.path, draft.key)
@@ -135,7 +135,7 @@ def put(tx: Tx, scope_no: int, draft: ItemDraft, ids: Ids, expected: int | None 
 
 
 def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredItem | None:
-    """Add an item as it was exported; None, and nothing changes, if its key has one."""
+    """Add an exported item; return None and change nothing if its key has an item."""
     namespace_id = _ensure_namespace(tx, scope_no, draft.path)
     if items.find(tx, scope_no, draft.path, draft.key) is not None:
         return None
@@ -149,13 +149,13 @@ def restore(tx: Tx, scope_no: int, draft: ItemDraft, was: Imported) -> StoredIte
 
 
 def require_item(path: str, key: str, found: StoredItem | None, expected: int | None) -> None:
-    """Raise VersionConflict unless an item is at a version; 0 means no item."""
+    """Raise VersionConflict unless an item is at a version; 0 means that there must be no item."""
     name = "/".join((*labels_of(path), key))
     require_version("item", name, expected, 0 if found is None else found.item.version)
 
 
 def remove(tx: Tx, *doomed: StoredItem) -> None:
-    """Remove items with their words, and the namespaces in which nothing is left."""
+    """Remove items with their words, and namespaces that become empty."""
     _remove_rows(tx, *doomed)
     for namespace_id in {stored.namespace_id for stored in doomed}:
         items.drop_namespace(tx, namespace_id)

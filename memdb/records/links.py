@@ -53,7 +53,7 @@ def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
     """
     Return every link with an end in *ids*, by older and newer id.
 
-    Guessed, rejected and confirmed ones; the other end may be an entry that is not among *ids*.
+    These are guessed, rejected and confirmed links; the other end may be an entry outside *ids*.
     Cost: 0.1 ms for 50 ids.
     """
     return links.list_about(tx, scope_range(scope_no), ids)
@@ -70,15 +70,16 @@ def find_newest(
     tx: Tx, scope_no: int, ids: Collection[int], at_ms: int, least: float
 ) -> dict[int, Link]:
     """
-    Return, for each of *ids* that something newer outdates, the link to the newest one.
+    Return, for each of the *ids* that are outdated, the link to the newest entry.
 
-    Links are followed to their end. Its `newer_id` is the current entry, its kind that of the last
-    link, and its probability the least on the way. An entry that is only repeated is not outdated.
-    A newer entry that holds no more outdates nothing, but for a retraction.
+    Chains of links are followed to their end. The link's `newer_id` is the current entry, its kind
+    that of the last link, and its probability the least on the way. An entry that is only repeated
+    is not outdated. A newer entry that is no longer valid outdates nothing, unless it is a
+    retraction.
 
     Args:
-        at_ms: The time at which links and entries hold.
-        least: Probability that a link has at least.
+        at_ms: The time at which links and entries must be valid.
+        least: The least probability of a link.
     """
     span = scope_range(scope_no)
     found: dict[int, Link] = {}
@@ -104,7 +105,7 @@ def _follow(
     start: int, ways: Mapping[int, Sequence[Link]], validity: Mapping[int, tuple[int, bool]]
 ) -> Link | None:
     """
-    Return the link to the newest entry to which links lead from *start*.
+    Return the link from *start* to the newest entry that its links lead to.
 
     Args:
         validity: By id of a newer entry when it was made, and whether it holds.
@@ -141,11 +142,11 @@ class Folded(Record):
 
 def fold(tx: Tx, scope_no: int, ids: Sequence[int], at_ms: int) -> Folded:
     """
-    Return ids of entries, each newest one in the place of the entry that it surely outdates.
+    Return ids of entries, each newest one in place of the entry that it surely outdates.
 
-    It replaces one entry, the last before it. A list that shows the one shows the other too, so
-    that a wrong guess loses nothing. Others that it outdates stay. What was taken back is left out,
-    and of two that repeat each other the older one.
+    Such an entry replaces one entry, the last before it. A list that shows the one also shows the
+    other, so a wrong guess loses nothing. Other outdated entries stay. Retracted entries are left
+    out, and the older one of two that repeat each other.
     """
     newest = find_newest(tx, scope_no, ids, at_ms, SURE)
     newer_ids = {link.newer_id for link in newest.values()}

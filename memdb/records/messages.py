@@ -1,10 +1,10 @@
 """
 Message records: a message with its words, vectors, archived copy, summaries and jobs.
 
-The one way in and out of the tables `messages` and `archive_segments`. Every
-message of append, import, fork and hosts first becomes a draft: screened,
-checked and counted, outside of the transaction that stores it. Functions that
-take a `tx` join the caller's transaction.
+Rows of the table `messages` are added and removed only through this module, except by `memdb copy`.
+Every message of append, import, fork and hosts first becomes a draft. It is screened, checked and
+counted, outside the transaction that stores it. Functions that take a `tx` join the caller's
+transaction.
 """
 
 from __future__ import annotations
@@ -76,18 +76,18 @@ MOVED = 500
 
 class Draft(Record):
     """
-    A message that may be stored, but has no place yet.
+    A checked message without a place.
 
     Attributes:
-        parts: The parts as JSON text; None if the text is all there is.
+        parts: The parts as JSON text; None if there is only the text.
         metadata: JSON text; None means none.
         created_ms: None means the time of the transaction that stores it.
         uid: None for a new one.
-        writer: What stores it; None: nobody says.
+        writer: The program that stores it; None means unknown.
         bigrams: Derived from the text, for search in Chinese and Japanese.
-        counted: The text whose tokens count.
+        counted: The text whose tokens are counted.
         tokens: None before `count_drafts`.
-        counter: The name of the counter that gave `tokens`.
+        counter: The name of the counter of `tokens`.
     """
 
     role: str
@@ -132,11 +132,11 @@ def prepare_messages(
         new: `NewMessage`s, or dicts with the same fields by name.
         action: "refuse", "redact" or "allow" secrets; None means as the
             settings say for messages.
-        now_ms: What a time such as "2 weeks ago" counts from.
-        writer: Writer of those that have none.
+        now_ms: The present, for a time such as "2 weeks ago".
+        writer: Writer of messages that name none.
 
     Raises:
-        InvalidInput: one is not a message, or a field of it cannot be stored.
+        InvalidInput: a value is not a message, or a field cannot be stored.
         SecretFound: a message contains a secret, and those are refused.
     """
     if action is None:
@@ -154,7 +154,7 @@ def read_draft(
     new: NewMessage, screen: SecretScreen, action: str, tokens: int | None = None, counter: str = ""
 ) -> Draft:
     """
-    Return a message as a draft, which is not counted yet unless *tokens* are known.
+    Return a message as a draft; its tokens are counted later unless *tokens* are known.
 
     Raises:
         InvalidInput: a field cannot be stored.
@@ -166,7 +166,7 @@ def read_draft(
 def _read(
     new: NewMessage, screen: SecretScreen, action: str, writer: str | None = None
 ) -> tuple[Any, ...]:
-    """Return the fields of a draft but for its tokens; the last is the text to count."""
+    """Return the fields of a draft except its tokens; the last one is the text to count."""
     if action != ALLOW:
         new = _screened(new, screen, action)
     text = counted = content_value(new.text, "text")
@@ -189,7 +189,7 @@ def _read(
 
 
 def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
-    """Return *drafts* with the tokens of those that have none; PortError if the counter fails."""
+    """Return *drafts* with missing token counts added; PortError if the counter fails."""
     due = [draft.counted for draft in drafts if draft.tokens is None]
     if not due:
         return list(drafts)
@@ -202,14 +202,14 @@ def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
 
 
 def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
-    """Return a message as *action* lets it pass; what is not a message is refused later."""
+    """Return a message after applying *action* to secrets; other values are refused later."""
     new = new.replace(text=content_value(new.text, "text"))
     given = {name: getattr(new, name) for name in SCREENED_FIELDS}
     return new.replace(**screen.pass_fields("message", given, action))
 
 
 def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
-    """Return a message with its parts in memdb's words and its text, and the text that counts."""
+    """Return a message with its parts in memdb's form, its text, and the text to count."""
     if not isinstance(new.parts, (list, tuple)):
         return new, new.text  # refused when it is made JSON
     from memdb.formats.provider_messages import read_parts  # noqa: PLC0415 (an optional package)
@@ -229,10 +229,10 @@ OWN_FIELDS = ("author", "external_id", "created", "created_ms", "metadata", "uid
 
 def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[NewMessage]:
     """
-    Return *value* as messages: a dict has their fields by name, others are a provider's.
+    Return *value* as messages: a dict with their fields by name, or a provider's message.
 
-    A dict may have `created`, a time in any form, in place of `created_ms`. What a provider's
-    dict has besides of `OWN_FIELDS` is not the provider's, and counts as in a dict of memdb.
+    A dict may have `created`, a time in any form, in place of `created_ms`. Fields of `OWN_FIELDS`
+    in a provider's dict are memdb's, and count as in a dict of memdb.
 
     Raises:
         InvalidInput: it is not a message, or has an unknown field.
@@ -260,7 +260,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
 
 
 def _is_geminis(value: dict[str, Any]) -> bool:
-    """Return whether a message of role and parts is Gemini's: its parts have no type."""
+    """Return whether a message has Gemini's form: its parts have no type."""
     parts = value.get("parts") if value.keys() == {"role", "parts"} else None
     return bool(parts) and isinstance(parts, list) and not any(map(kind_of, parts))
 
@@ -283,18 +283,18 @@ def insert(
     """
     Add messages to the end of a session and return them as stored.
 
-    A draft whose external id the session has is not added again; the stored
-    message is returned in its place.
+    A draft whose external id the session has is not added again; the stored message is returned
+    instead.
 
     Args:
         name: Name of the session.
-        space: The space of the embedder at hand, which is made if it is new.
-        keep: A stored message stays also if the one with its external id differs.
-        summarize_every: Messages after which the session is due to be summarised.
+        space: The space of the present embedder, which is created if it is new.
+        keep: A stored message stays even if the one with its external id differs.
+        summarize_every: Number of new messages after which the session is due for a summary.
 
     Raises:
         AlreadyExists: an external id belongs to a different message.
-        TooLarge: the session cannot hold this many more.
+        TooLarge: the session has no room for so many messages.
 
     Cost: 25 µs per message in bulk.
     """
@@ -332,15 +332,14 @@ def place(
     summarize_every: int = SUMMARIZE_EVERY,
 ) -> list[dict[str, Any]]:
     """
-    Add messages that the session does not hold yet, and return their rows in that order.
+    Add messages that are new to the session, and return their rows in the same order.
 
     Args:
-        seqs: The seq that each keeps, for imports; None puts it at the end,
-            and so does no *seqs* for all.
-        summarize_every: Messages after which the session is due to be summarised.
+        seqs: The seq that each keeps, for imports; None puts it at the end.
+        summarize_every: Number of new messages after which the session is due for a summary.
 
     Raises:
-        TooLarge: the session cannot hold so many more.
+        TooLarge: the session has no room for so many messages.
     """
     if not drafts:
         return []
@@ -391,7 +390,7 @@ def move(tx: Tx, session: int, to: int, spans: Sequence[tuple[int, int]]) -> Non
     """
     Move the messages of a row in *spans* to another row; seqs, uids, times and words stay.
 
-    What was learnt from them, and what they saved, refers to them in their new place.
+    Entries that were learnt from them, and artifacts that they saved, then refer to the new place.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.
@@ -448,7 +447,7 @@ def find_same(
 
 
 def says(message: Message, draft: Draft) -> bool:
-    """Return whether a stored message has all that a draft says, author and metadata too."""
+    """Return whether a stored message has all content of a draft, author and metadata too."""
     return (message.role, message.author, message.text, message.parts, message.metadata) == (
         draft.role,
         draft.author,
@@ -459,7 +458,7 @@ def says(message: Message, draft: Draft) -> bool:
 
 
 def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
-    """Return the columns of a message, with the hash over all of it."""
+    """Return the columns of a message, with their hash."""
     created_ms = now_ms if draft.created_ms is None else draft.created_ms
     row = {
         "id": row_id,
@@ -482,7 +481,7 @@ def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
 
 
 def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
-    """Move embedding jobs that are past *first_seq* back to it."""
+    """Move embedding jobs beyond *first_seq* back to it."""
     for space_no, _, _ in space_rows.list_numbers(tx):
         for job in jobs.due(tx, space_no, session, session, ANY_TIME, 2):
             if job.subject == "session" and job.next_seq > first_seq:
@@ -490,7 +489,7 @@ def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
 
 
 def _first_of_each(drafts: Iterable[Draft], *, keep: bool) -> list[Draft]:
-    """Return the drafts without later ones that repeat an external id."""
+    """Return the drafts, without repetitions of an external id."""
     seen: dict[str, Draft] = {}
     kept = []
     for draft in drafts:
@@ -569,7 +568,7 @@ def remove_all(tx: Tx, low: int, high: int) -> None:
 
 
 def clear(tx: Tx, session: int) -> None:
-    """Remove all messages of a row that stays, with everything that is derived from them."""
+    """Remove all messages of a row that stays, with all derived data."""
     remove_all(tx, session, session | MAX_SEQ)
     sessions.set_empty(tx, session)
 
@@ -579,7 +578,7 @@ def forget(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
     Remove messages by their rising seqs as `remove` does, but keep the summaries.
 
     Each leaves a tombstone, with a digest in place of the session's name. The caller rewrites the
-    summaries over them; those that a branch has of its own go.
+    summaries that cover them; a branch's own ones are removed.
 
     Raises:
         Corrupt: one is archived, and its segment is damaged.
@@ -604,7 +603,7 @@ def forget(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
 
 
 def keep_away(tx: Tx, low: int, high: int) -> None:
-    """Keep imports from restoring the messages in an id range of a scope, which are forgotten."""
+    """Keep imports from restoring the forgotten messages in an id range of a scope."""
     given = messages.external_ids(tx, low, high)
     names = sessions.names(tx, {session_of(row_id) for row_id, _ in given}) if given else {}
     _keep_away(tx, given, names)
@@ -618,7 +617,7 @@ def _keep_away(tx: Tx, given: Sequence[tuple[int, str]], names: Mapping[int, str
 
 
 def find_kept_away(tx: Tx, scope_no: int, session: str, ids: Iterable[str | None]) -> set[str]:
-    """Return those external ids of a session, its branches included, that were forgotten."""
+    """Return the external ids of a session, its branches included, that were forgotten."""
     names = {one: _source_names(str(session), one) for one in ids if one is not None}
     gone = dependent_records.are_kept_away(tx, scope_no, "message", [*names.values()])
     return {one for one, each in names.items() if each in gone}
@@ -635,7 +634,11 @@ def queue_refused(tx: Tx, space_no: int, errors: Mapping[int, str]) -> None:
 
 
 def erase(tx: Tx, session: int, message: Message) -> None:
-    """Remove what a message says, as `edit` does; its row keeps its place, time and external id."""
+    """
+    Remove the content of a message, as `edit` does.
+
+    Its row keeps its place, time and external id.
+    """
     row = {column: getattr(message, column) for column in ("counter", "writer", *messages.HASHED)}
     row["id"] = message.row_id
     _rewrite(tx, session, row | messages.ERASED | {"tokens": 0, "bigrams": None, "spans": None})
@@ -645,8 +648,8 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
     """
     Replace a message by *draft*; its row keeps its place, uid, time, external id and writer.
 
-    Every summary of the session goes: each may quote it, directly or through
-    another one. The message is not archived: the caller brings it back before.
+    Every summary of the session is removed, because each may quote it, directly or through another
+    one. The message must not be archived: the caller unarchives it first.
     """
     kept = draft.replace(
         uid=message.uid,
@@ -660,7 +663,7 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
 
 
 def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
-    """Change the row of a message, with all that is derived from what it says."""
+    """Change the row of a message, with all data derived from its content."""
     row["content_hash"] = messages.hash_of(row)
     tx.words.drop("message", row["id"])
     for row_session, was, _ in sessions.totals(tx, [row["id"]]):
@@ -684,7 +687,7 @@ def check(tx: Tx, *, deep: bool = False) -> Iterator[Finding]:
     Yield the messages that do not match their hash.
 
     Args:
-        deep: Also messages whose spans are not those of their text.
+        deep: Also messages whose spans differ from those of their text.
     """
     yield from checks.by_hash("message_hash", "message", messages.damaged(tx))
     if deep:

@@ -1,5 +1,5 @@
 """
-Overviews of a scope: what came in by day, in as few buckets as a map can show.
+Overviews of a scope: new rows by day, in as few groups as a map can show.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def count_scope(
 
 
 def _buckets(counts: DayCounts, offset_ms: int) -> tuple[tuple[DayCount, ...], int]:
-    """Return the counts in buckets of one size, and how many days it has."""
+    """Return the counts in groups of one size, and how many days a group has."""
     kinds = (counts.messages, counts.sessions, counts.entries)
     days = sorted({day for of in kinds for day in of})
     if not days:

@@ -2,8 +2,8 @@
 Scopes and their sessions, by name.
 
 Every service call takes an ScopeRef, so no read or write can forget its scope.
-Readers of sessions import this module alone; `memdb.records.sessions` also
-loads what writing and removing a session needs.
+Modules that read sessions import only this module; `memdb.records.sessions` also loads what writing
+and removing needs.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def name_part(app: str, part: str) -> str:
 
 def part_of(app: str) -> str:
     """
-    Return which of `PARTS` an app is of another, "" if it is none.
+    Return which of `PARTS` of another app an app is, "" if it is none.
 
     >>> part_of("travel (memory)"), part_of("travel (old)")
     ('memory', '')
@@ -71,8 +71,8 @@ class ScopeRef:
         Name a scope of *db*; the names were validated.
 
         Args:
-            screen: Returns what refuses secrets in the names of a new scope. None means that
-                the scope exists, or is screened already.
+            screen: Returns a check that refuses secrets in the names of a new scope. None means
+                that the scope exists, or was screened already.
         """
         self._db = db
         self._screen = screen
@@ -135,8 +135,9 @@ class ScopeRef:
         Return the scope's number, making the scope if it is absent; see `admit`.
 
         Raises:
-            SecretFound: the scope is new, its names contain a secret, and those are refused.
-            Unsupported: the file is that of another user.
+            SecretFound: the scope is new, its names contain a secret, and the settings refuse
+                those.
+            Unsupported: the file belongs to another user.
         """
         if self._scope_no is not None:
             return self._scope_no
@@ -151,12 +152,12 @@ class ScopeRef:
         return found
 
     def span(self, tx: Tx) -> tuple[int, int] | None:
-        """Return the first and last id the scope can hold, None before its first write."""
+        """Return the first and last possible id of the scope, None before its first write."""
         found = self.find(tx)
         return None if found is None else scope_range(found)
 
     def remember(self, scope_no: int | None) -> None:
-        """Keep a number, if it is committed: what a write made may still be undone."""
+        """Keep a committed number; that of an open write may still be rolled back."""
         if self._scope_no is None and not self._db.writing:
             self._scope_no = scope_no
 
@@ -173,7 +174,7 @@ def comes_from(tx: Tx, owner: ScopeRef, session: str | None, entry: Entry) -> bo
 
 
 def find_session(tx: Tx, owner: ScopeRef, name: str) -> int | None:
-    """Return the id of a session or branch by its name, None if the scope has none such."""
+    """Return the id of a session or branch by its name, None if the scope has none."""
     name_value(name, "session")
     scope_no = owner.find(tx)
     return None if scope_no is None else sessions.find(tx, scope_no, name, branch_of(name))

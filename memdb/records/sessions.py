@@ -1,8 +1,8 @@
 """
-Session records: a session with everything that hangs on it.
+Session records: a session with all rows that depend on it.
 
-The one way in and out of the table `sessions`. Every function joins the
-caller's transaction.
+Rows of the table `sessions` are added and removed only through this module, except by `memdb copy`.
+Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 def ensure(tx: Tx, owner: ScopeRef, name: str, ids: Ids) -> int:
     """
-    Return the id of a session, making the session and its scope if they are new.
+    Return the id of a session; create the session and its scope if they are new.
 
     Raises:
-        NotFound: *name* names a branch that is not there: `records.branches` makes them.
+        NotFound: *name* names a branch that does not exist; `records.branches` creates branches.
     """
     scope_no = owner.ensure(tx)
     branch = branch_of(name)
@@ -54,7 +54,7 @@ def ensure(tx: Tx, owner: ScopeRef, name: str, ids: Ids) -> int:
 
 
 def restore(tx: Tx, scope_no: int, name: str, uid: str, columns: Mapping[str, Any]) -> int:
-    """Make a session as it was exported, and return its id; it comes back, if it was removed."""
+    """Create an exported session, and return its id; a removed one is restored."""
     title = columns.get("title")
     derived = {"bigrams": None if title is None else bigrams_of(title)}
     session = sessions.add(tx, scope_no, name, uid, **columns, **derived)
@@ -72,22 +72,22 @@ def set_title(tx: Tx, session: int, title: str) -> None:
 
 
 def undescribe(tx: Tx, session: int) -> None:
-    """Take its title and its metadata from a session or a branch."""
+    """Remove title and metadata of a session or a branch."""
     tx.words.drop("session", session)
     sessions.rename(tx, session, None, None)
     sessions.describe(tx, session, None)
 
 
 def queue_extraction(tx: Tx, session: int) -> None:
-    """Queue a session to be looked at for facts, from its first message on, unless it is."""
+    """Queue the search for facts in a session, from its first message on, unless it is queued."""
     jobs.set_extracted(tx, session, 0)
 
 
 def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
     """
-    Note that facts were looked for in a session up to *last_seq*; 0 means not yet.
+    Store that a session was searched for facts up to *last_seq*; 0 means not yet.
 
-    For copies: what was learnt from the messages is here, or was deleted.
+    It is for copies, whose facts were copied or deleted.
     """
     if last_seq:
         jobs.set_extracted(tx, session, last_seq)
@@ -97,7 +97,7 @@ def forget(tx: Tx, owner: ScopeRef, *names: str) -> None:
     """
     Remove sessions as `remove` does, so that no import brings them back.
 
-    No tombstone has their names or that of an artifact. That includes tombstones from before,
+    No tombstone contains their names or the name of an artifact. That includes earlier tombstones,
     because the session of a deleted artifact is not known any more.
     """
     remove(tx, owner, *names, is_forgotten=True)
@@ -116,11 +116,11 @@ def forget(tx: Tx, owner: ScopeRef, *names: str) -> None:
 
 def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> None:
     """
-    Remove those of some sessions and branches that are there, with everything that hangs on them.
+    Remove the existing ones of some sessions and branches, with all rows that depend on them.
 
-    Entries told in them stay, without the link, but for those that only they
-    recall. Tombstones say that they were there. Their branches go too, and with a
-    branch those that start from it; what others show of them becomes theirs.
+    Entries that come from them stay, without the reference, except those that only they recall.
+    Tombstones record that they existed. Their branches are removed too, and with a branch those
+    that start from it. Messages that others show of them then belong to those.
     """
     scope_no = owner.find(tx)
     named = {(str(name), branch_of(name)) for name in names}
@@ -145,7 +145,7 @@ def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> 
 
 
 def _leave_rows(tx: Tx, low: int, high: int) -> None:
-    """Remove what hangs on the rows in an id range, which go then."""
+    """Remove the rows that depend on an id range of rows, which are deleted then."""
     messages.remove_all(tx, low, high)
     entries.leave_sessions(tx, low, high)
     jobs.drop(tx, "session", low, high)
@@ -153,7 +153,7 @@ def _leave_rows(tx: Tx, low: int, high: int) -> None:
 
 
 def drop_row(tx: Tx, branch: int) -> None:
-    """Remove a branch that is empty and that none leaves from, without a tombstone."""
+    """Remove an empty branch from which no branch starts, without a tombstone."""
     _leave_rows(tx, branch, branch | MAX_SEQ)
     sessions.drop(tx, branch)
 
@@ -162,8 +162,9 @@ def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
     """
     Attach a branch to a row that is newer than itself: it gets a newer row; return its id.
 
-    It keeps its name, uid, messages and what refers to these. Those that leave it leave the new
-    row, which is newer than all of them, only if they are replaced too: the caller does so.
+    It keeps its name, its uid, its messages, and references to them. Branches that start from it
+    move to the new row, which is newer than all of them, only if they are replaced too. The caller
+    does that.
     """
     place = sessions.place_of(tx, branch)
     sessions.rename_branch(tx, branch, f"{place['branch']}{BRANCH_MARK}")

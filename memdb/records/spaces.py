@@ -1,8 +1,8 @@
 """
-Embedding spaces: making one, with everything in the file that it lacks queued.
+Embedding spaces: creating one queues everything in the file that it lacks.
 
-The one way in and out of the table of spaces. Every function joins the
-caller's transaction.
+Rows of the table of spaces are added and removed only through this module, except by `memdb copy`.
+Every function joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def find(tx: Tx, name: SpaceName) -> Space | None:
 
 def ensure(tx: Tx, name: SpaceName) -> int:
     """
-    Return the number of the space, making it if it is new.
+    Return the number of the space; create the space if it is new.
 
-    A new space makes everything that the file holds due for embedding; one that
-    was retired is used again, and what it lacks becomes due.
+    A new space makes everything in the file due for embedding. A retired one is used again, and its
+    missing vectors become due.
     """
     found = find(tx, name)
     if found is None or found.retired:
@@ -54,7 +54,7 @@ def ensure(tx: Tx, name: SpaceName) -> int:
 
 
 def restore(tx: Tx, name: SpaceName) -> int:
-    """Return the number of a space for imported vectors; one that is retired stays so."""
+    """Return the number of a space for imported vectors; a retired one stays retired."""
     found = find(tx, name)
     if found is not None:
         return found.space_no
@@ -70,7 +70,7 @@ def find_given(tx: Tx, dim: int) -> int | None:
 
 
 def ensure_given(tx: Tx, dim: int) -> int:
-    """Return the number of the space of given vectors of a dimension, made if it is new."""
+    """Return the number of the space of given vectors of a dimension; create it if it is new."""
     found = find_given(tx, dim)
     if found is None:
         found = spaces.add_space(tx, spaces.GIVEN, dim)
@@ -80,40 +80,40 @@ def ensure_given(tx: Tx, dim: int) -> int:
 
 def put(tx: Tx, space_no: int, kind: str, pairs: Sequence[tuple[int, bytes]]) -> None:
     """
-    Store the vectors of what is in the file, replacing older ones.
+    Store the vectors of rows in the file, and replace older ones.
 
     Args:
         kind: "message", "entry", "item" or "summary".
-        pairs: (id, vector as it is stored).
+        pairs: (id, vector in its stored form).
     """
     tx.vectors.put(space_no, kind, pairs)
 
 
 def complete(tx: Tx, space_no: int) -> None:
-    """Note that a space has all its vectors for the first time, which retires the others."""
+    """Mark a space as complete for the first time, which retires the others."""
     for retired in spaces.complete(tx, space_no) or ():
         jobs.delete_space(tx, retired)
 
 
 def complete_if_done(tx: Tx, space_no: int) -> None:
     """
-    Note that a space has all its vectors, if no work of it is left.
+    Mark a space as complete if it has no pending work.
 
-    Belongs into the transaction of its last vectors: nobody may see them all there
-    while another space answers still.
+    It belongs in the transaction of its last vectors, so that nobody sees all of them while another
+    space still answers.
     """
     if not jobs.is_unfinished(tx, space_no):
         complete(tx, space_no)
 
 
 def retire(tx: Tx, space_no: int) -> None:
-    """Take a space out of use, with its jobs; `remove_piece` then removes it."""
+    """Retire a space and remove its jobs; `remove_piece` then removes it."""
     spaces.abandon(tx, space_no)
     jobs.delete_space(tx, space_no)
 
 
 def remove_piece(tx: Tx, space_no: int) -> bool:
-    """Remove some vectors of a retired space, in the end its row; False once it is gone."""
+    """Remove some vectors of a retired space, and finally its row; False when it is gone."""
     if tx.vectors.drop_some(space_no):
         return True
     spaces.delete(tx, space_no)
@@ -121,7 +121,7 @@ def remove_piece(tx: Tx, space_no: int) -> bool:
 
 
 def derive(tx: Tx) -> None:
-    """Remove vectors that cannot be used, rebuild every sketch, and queue what lacks a vector."""
+    """Remove unusable vectors, rebuild every sketch, and queue rows without a vector."""
     tx.vectors.rebuild()
     for space_no, model, dim in spaces.list_numbers(tx):
         found = spaces.find_space(tx, model, dim)

@@ -1,8 +1,9 @@
 """
-State records: values that hosts keep under keys, for an app, a user or a session.
+State records: values that hosts store under keys, for an app, a user or a session.
 
-The one way in and out of the table `state`. A value of a session needs that
-session, so that it goes with it. Every function joins the caller's transaction.
+Rows of the table `state` are added and removed only through this module, except by `memdb copy`. A
+value of a session needs that session, and is removed with it. Every function joins the caller's
+transaction.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def places_of(owner: ScopeRef, session: str) -> tuple[Place, Place, Place]:
-    """Return where the state of a session, of its user and of its app stands."""
+    """Return the places of the state of a session, of its user and of its app."""
     return (owner.app, owner.user, str(session)), (owner.app, owner.user, ""), (owner.app, "", "")
 
 
@@ -32,8 +33,8 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
     Set values of a place, given as JSON text by key; its other keys stay.
 
     Args:
-        owner: The scope of the session that *place* names, which is made if it
-            is new; None if it names no session.
+        owner: The scope of the session in *place*, which is created if it is new; None if *place*
+            has no session.
     """
     if owner is not None and place[2]:
         sessions.ensure(tx, owner, place[2], ids)
@@ -41,21 +42,21 @@ def put(tx: Tx, owner: ScopeRef | None, place: Place, values: Mapping[str, str],
 
 
 def require_key(tx: Tx, place: Place, key: str, expected: int | None) -> None:
-    """Raise VersionConflict unless a key is at a version; 0 means no such key."""
+    """Raise VersionConflict unless a key is at a version; 0 means that there must be no key."""
     if expected is not None:
         found = state.find(tx, place, key)
         require_version("key", key, expected, 0 if found is None else found.version)
 
 
 def restore(tx: Tx, owner: ScopeRef, row: StateRow, ids: Ids) -> bool:
-    """Add a value as it was exported; False, and nothing changes, if its key has one."""
+    """Add an exported value; return False and change nothing if its key has one."""
     if row.session:
         sessions.ensure(tx, owner, row.session, ids)
     return state.add(tx, row)
 
 
 def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
-    """Remove a key of a place, every key for None; False if there was none."""
+    """Remove a key of a place, or every key for None; return False if there was none."""
     return state.clear(tx, *place) > 0 if key is None else state.delete(tx, place, key)
 
 
@@ -74,8 +75,9 @@ def forget(
     Remove some of a user's values so that no import brings them back.
 
     Args:
-        sessions: All values of these go; None among them means all of the user's.
-        keys: Single values that go, as (session, key).
+        sessions: Sessions whose values are all removed; None among them means all values of the
+            user.
+        keys: Single values to remove, as (session, key).
     """
     if not sessions and not keys:
         return
@@ -94,7 +96,7 @@ def forget(
 
 
 def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[StateRow]:
-    """Return those of *rows* of an import that were forgotten."""
+    """Return the *rows* of an import that were forgotten."""
     names = {_source_names(row): row for row in rows}
     gone = dependents.are_kept_away(tx, owner.ensure(tx), "item", [*names])
     return [names[each] for each in gone]
@@ -105,5 +107,5 @@ def _source_names(row: StateRow) -> tuple[str, ...]:
 
 
 def remove_user(tx: Tx, owner: ScopeRef, session: str | None) -> int:
-    """Remove the values of a session, or all of a user's for None; return how many."""
+    """Remove the values of a session, or for None all of a user's; return how many."""
     return state.clear(tx, owner.app, owner.user, session)

@@ -1,8 +1,8 @@
 """
 Summary records: a summary with its words, vector and jobs.
 
-The one way in and out of the summaries of a file. Every function joins the
-caller's transaction.
+Summaries are added and removed only through this module, except by `memdb copy`. Every function
+joins the caller's transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
 
     Args:
         row: Every column but hash and link by name.
-        improvable: The model at hand would write a better one, so it is queued.
+        improvable: Whether the model would write a better text, so that it is queued.
     """
     summaries.add(tx, row)
     if row["depth"]:
@@ -36,7 +36,7 @@ def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
 
 
 def update(tx: Tx, summary: Summary, columns: dict[str, Any]) -> None:
-    """Replace the text of a summary by a better one; what was made from it is queued again."""
+    """Replace the text of a summary by a better one; summaries made from it are queued again."""
     summaries.improve(tx, (summary, columns))
     above = summaries.above(tx, summary.id)
     if above is not None:
@@ -47,7 +47,7 @@ def rewrite(tx: Tx, *changed: tuple[Summary, dict[str, Any] | None, bool]) -> No
     """
     Replace the texts of summaries after something that they cover was forgotten.
 
-    A model that is asked for a better text just now does not replace a host's words.
+    A model's text that was requested before this does not replace a host's text.
 
     Args:
         changed: Each summary with its columns, and whether the model at hand would write a better
@@ -81,8 +81,8 @@ def _remove_own(tx: Tx, places: Mapping[int, int]) -> None:
     """
     Remove what rows themselves have from a seq on, and queue the rows that had some.
 
-    A pruned summary that nothing covers any more goes too, with all after it: what is
-    made next would need its text.
+    A pruned summary that is no longer covered is removed too, with all after it, because the next
+    summary would need its text.
     """
     queued: dict[int, None] = {}
     while gone := summaries.delete_from(tx, places):
@@ -97,7 +97,7 @@ def remove_all(tx: Tx, low: int, high: int) -> None:
     """
     Remove the summaries of the rows in an id range.
 
-    No branch that stays may share messages of these rows.
+    No remaining branch may share messages of these rows.
     """
     going = summaries.ids_between(tx, low, high)
     if going:
@@ -114,7 +114,7 @@ def remove_shared(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
 
 
 def prune(tx: Tx, session: int, limit: int) -> int:
-    """Drop the text of up to *limit* summaries that can be made again; return how many."""
+    """Remove the text of up to *limit* summaries that can be computed again; return how many."""
     return summaries.prune(tx, session, limit)
 
 
@@ -124,7 +124,7 @@ def queue(tx: Tx, summary_id: int) -> None:
 
 
 def queue_session(tx: Tx, session: int) -> None:
-    """Queue a session to be looked at for messages to summarise."""
+    """Queue the search for messages to summarise in a session."""
     jobs.add_summarize(tx, "session", session)
 
 

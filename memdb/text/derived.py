@@ -24,7 +24,7 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     Return 16 bytes that change if a field of *row* changes, appears or becomes None.
 
     BLAKE2b over the fields that are not None, in the order of *names*. Each is its name, the
-    character 1, its value and NUL, which no stored text holds. So a field that a later format
+    character 1, its value and NUL, which no stored text contains. So a field that a later format
     adds changes no hash of a row that lacks it. Cost: 2 us.
 
     >>> content_hash({"text": "tea", "lang": None}, ["text", "lang"]) == content_hash(
@@ -56,8 +56,8 @@ def said_hash(text: str) -> bytes:
     """
     Return 16 bytes that are equal for two texts with the same words.
 
-    Case, spaces, compatibility forms of letters, and what ends a sentence or
-    quotes it do not matter.
+    Case, spaces, compatibility forms of letters, and marks that end or quote a sentence do not
+    matter.
 
     >>> said_hash("Ann likes  tea.") == said_hash(' "ann likes tea" ')
     True
@@ -97,19 +97,19 @@ _READ_CHARS = 10_000
 
 
 def _has_cue(text: str) -> bool:
-    """Return whether a text may name a time; few that name none pass."""
+    """Return whether a text may name a time; few texts without a time pass."""
     words = text.encode("utf-8", "replace").translate(_WORD_BYTES).split()
     return not _CUES.isdisjoint(words) or "May" in text or "in may" in text
 
 
 def date_spans(text: str, created_ms: int) -> str | None:
     """
-    Return the days that *text* speaks of besides its own, None if it names none.
+    Return the days named in *text* besides its own, None if it names none.
 
-    Spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
+    They are spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
     `memdb.facts.calendar` reads them. The first 10,000 characters count.
 
-    Cost: 1 us for a chat message that names no time, else about 50 us.
+    Cost: 1 µs for a chat message that names no time, else about 50 µs.
 
     >>> date_spans("We came back yesterday, and go to Oslo next month.", 0)
     '1969-12-31 1970-02-01/1970-02-28'

@@ -1,9 +1,9 @@
 """
-Lines that differ between two texts, in bounded work.
+Lines that differ between two texts, with limited work.
 
-Lines that stand once in both are anchors; between two of them the longest equal runs are
-searched. That search compares each pair of equal lines. Two texts that repeat themselves have so
-many pairs that it stops, and the rest counts as rewritten.
+Lines that occur once in both are anchors; between two anchors the longest equal runs are searched.
+That search compares each pair of equal lines. In two repetitive texts there are so many pairs that
+the search stops, and the rest counts as rewritten.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NO_END = "\\ No newline at end of file"
 
 
 class _TooMuchError(Exception):
-    """The pairs of equal lines are used up."""
+    """The limit of pairs of equal lines was reached."""
 
 
 class _Search(SequenceMatcher):  # type: ignore[type-arg]  # generic in stubs only
-    """Finds equal runs, until the pairs it may compare are used up."""
+    """Finds equal runs, until the limit of compared pairs is reached."""
 
     def __init__(self, old: Sequence[str], new: Sequence[str], left: int) -> None:
         super().__init__(None, old, new, autojunk=False)
@@ -48,7 +48,7 @@ class _Search(SequenceMatcher):  # type: ignore[type-arg]  # generic in stubs on
 
 
 class _Runs(SequenceMatcher):  # type: ignore[type-arg]  # generic in stubs only
-    """Groups runs of equal lines that are known already."""
+    """Groups known runs of equal lines."""
 
     def __init__(self, runs: list[tuple[int, int, int]]) -> None:
         super().__init__(None, (), ())
@@ -68,7 +68,7 @@ class _Comparison:
         self.runs.append((len(old), len(new), 0))
 
     def _compare_ends(self, alo: int, ahi: int, blo: int, bhi: int, *, is_anchored: bool) -> None:
-        """Take what is equal at both ends of a part, and compare what is between."""
+        """Take the equal lines at both ends of a part, and compare the lines between."""
         old, new, first = self._old, self._new, alo
         while alo < ahi and blo < bhi and old[alo] == new[blo]:
             alo, blo = alo + 1, blo + 1
@@ -106,7 +106,7 @@ class _Comparison:
             self._add(alo + i, blo + j, count)
 
     def _add(self, i: int, j: int, count: int) -> None:
-        """Add a run of equal lines, to the one before if it continues there."""
+        """Add a run of equal lines; join it to the one before if it continues that."""
         if not count:
             return
         if self.runs:
@@ -120,7 +120,7 @@ class _Comparison:
 def _anchors(
     old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, int]
 ) -> list[tuple[int, int]]:
-    """Return the longest rising list of lines that stand once in each part of both texts."""
+    """Return the longest rising list of lines that occur once in each part of both texts."""
     alo, ahi, blo, bhi = span
     in_old, in_new = Counter(old[alo:ahi]), Counter(new[blo:bhi])
     places = {new[j]: j for j in range(blo, bhi) if in_new[new[j]] == 1}
@@ -162,9 +162,9 @@ def compare_lines(
 
     Args:
         numbers: Numbers of the old and of the new version.
-        context: Equal lines before and behind what differs.
+        context: Number of equal lines before and after a difference.
 
-    Cost: 0.1 s per 20,000 lines; lines that are repeated add seconds at most.
+    Cost: 0.1 s per 20,000 lines; repeated lines add some seconds at most.
 
     >>> compare_lines(["a\n", "b\n"], ["a\n", "c\n"], (1, 2)).hunks[0].lines
     (' a', '-b', '+c')

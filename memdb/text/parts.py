@@ -1,10 +1,10 @@
 """
-Parts of messages: what each reads as, and what it costs besides its text.
+Parts of messages: the text of each, and its cost besides the text.
 
-docs/parts.md has the vocabulary; `memdb.models.types` types it. What has no text (images,
-pages, sound, and bytes that only a model reads) costs tokens by the rules of the providers,
-which are estimates. Without a counter for one of them, an image costs what the dearest of
-their rules says. `Settings` has the numbers that can be set.
+docs/parts.md defines the parts; `memdb.models.types` has their types. Content without text (images,
+pages, sound, and bytes that only a model reads) costs tokens by the rules of the providers, which
+are estimates. Without a provider's counter, an image costs as much as the most expensive of their
+rules says. `Settings` has the numbers that can be set.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLACES = ("base64", "url", "uri", "file_id")
 
 def text_of(parts: Sequence[Any]) -> str:
     r"""
-    Return the text of *parts*, a line per part.
+    Return the text of *parts*, one line per part.
 
     >>> text_of([{"type": "tool_call", "name": "read", "arguments": '{"path": "a"}'}])
     'read({"path": "a"})'
@@ -57,7 +57,7 @@ def text_of(parts: Sequence[Any]) -> str:
 
 
 def payload_of(parts: Sequence[Any]) -> str:
-    """Return the text of the parts that are no texts: calls, results, media and others."""
+    """Return the text of the parts that are not texts: calls, results, media and others."""
     return text_of([part for part in parts if kind_of(part) != "text"])
 
 
@@ -68,7 +68,7 @@ def kind_of(part: Any) -> str:
 
 
 def part_text(part: Any) -> str:  # noqa: PLR0911 (a line per type)
-    """Return the text of one part; only `original`, and a part without content, give ""."""
+    """Return the text of one part; "" only for `original` and for a part without content."""
     kind = kind_of(part)
     if kind == ORIGINAL:
         return ""
@@ -113,10 +113,10 @@ def content_text(content: Any) -> str:
 
 def readable(text: str) -> str:
     r"""
-    Return a program's output as a person reads it: without colours and JSON's escapes.
+    Return a program's output as a person reads it, without colours and JSON escapes.
 
-    In JSON a line break and a letter can be backslash and n, or u5f35. Both are decoded, so
-    that search and forgetting see words. Quotes and backslashes stay escaped.
+    In JSON a line break can be written as backslash and n, and a letter as u5f35 with a backslash.
+    Both are decoded, so that search and forgetting see words. Quotes and backslashes stay escaped.
 
     >>> readable(r'["Hi\nZo\u00eb", "C:\\new"]').splitlines()
     ['["Hi', 'Zoë", "C:\\\\new"]']
@@ -136,7 +136,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def _media_text(part: Part, kind: str) -> str:
-    """Return `[image: name]`, and the words of a transcript or document behind it."""
+    """Return `[image: name]`, followed by the words of a transcript or document."""
     link = text_value(part.get("url")) or text_value(part.get("uri"))
     name = text_value(part.get("name")) or ("" if link.startswith("data:") else link)
     label = f"[{kind}: {name}]" if name else f"[{kind}]"
@@ -177,7 +177,7 @@ def is_opaque(text: str) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return a text as it is, None as "", any other JSON value as JSON."""
+    """Return a text unchanged, None as "", and any other JSON value as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     try:
@@ -197,7 +197,7 @@ def without_original(parts: Iterable[Any]) -> list[Any]:
 
 
 def media_of(parts: Sequence[Any] | None) -> Iterator[Part]:
-    """Yield the images, sounds and files in *parts* that hold or name bytes, in order."""
+    """Yield the images, sounds and files in *parts* that contain or name bytes, in order."""
     for part in parts or ():
         kind = kind_of(part)
         if kind in MEDIA and any(map(part.get, _PLACES)):
@@ -207,7 +207,7 @@ def media_of(parts: Sequence[Any] | None) -> Iterator[Part]:
 
 
 def bytes_of(part: Part) -> str:
-    """Return the base64 text that a part holds, "" for a link."""
+    """Return the base64 text in a part, "" for a link."""
     link = text_value(part.get("url")) or text_value(part.get("uri"))
     held = link.partition(",")[2] if link.startswith("data:") else ""
     return text_value(part.get("base64")) or held
@@ -233,7 +233,7 @@ def extra_tokens(parts: Sequence[Any] | None, settings: Settings, counter: str =
 
 
 def media_tokens(part: Part, settings: Settings, counter: str = "") -> int:
-    """Return the tokens of an image, a sound or a file by what was measured of it."""
+    """Return the tokens of an image, a sound or a file from its measured size."""
     kind, length = kind_of(part), len(bytes_of(part)) * 3 // 4
     if kind == "image":
         width, height = part.get("width"), part.get("height")
@@ -257,7 +257,7 @@ def _whole(value: Any, usual: int) -> int:
 
 
 def without_media(parts: Sequence[Any], kept: Collection[int] = ()) -> list[Any]:
-    """Return *parts* without the original; media whose `id` is not *kept* are labels."""
+    """Return *parts* without the original; media whose `id` is not in *kept* become labels."""
     found: list[Any] = []
     for part in without_original(parts):
         kind = kind_of(part)
@@ -271,7 +271,7 @@ def without_media(parts: Sequence[Any], kept: Collection[int] = ()) -> list[Any]
 
 
 def _opaque_chars(value: Any, known: Collection[str]) -> int:
-    """Return the characters in a JSON value that no text of the message holds."""
+    """Return the number of characters in a JSON value that are in no text of the message."""
     if isinstance(value, str):
         is_known = not is_opaque(value) or value.rpartition(",")[2] in known
         return 0 if is_known else len(value)

@@ -1,7 +1,7 @@
 """
-Hide in errors, logs and `repr` whatever may be a secret.
+Hide everything that may be a secret in errors, logs and `repr`.
 
-It hides too much rather than too little: also a word that only looks like a key.
+It hides too much rather than too little, for instance a word that only looks like a key.
 `memdb.text.secrets` is precise. Pure and linear in the text.
 """
 
@@ -25,12 +25,12 @@ WHOLE_WORD_CHARS = 8
 
 def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
     """
-    Return *text* with `***` in the place of everything that may be a secret.
+    Return *text* with `***` in place of everything that may be a secret.
 
     Hidden are the *secrets* themselves (also percent-encoded) and user and password of URLs. So are
     query values with a name like key or token, `Bearer ...`, and values with a name like api_key or
-    password. So are words in the form of known keys (`sk-...`). Doing it twice changes nothing
-    more.
+    password. Words in the form of known keys (`sk-...`) are hidden too. Doing it twice changes
+    nothing more.
 
     >>> redact("bad key sk-abc123 for https://ann:pw@host/v1?key=123")
     'bad key *** for https://***@host/v1?key=***'
@@ -48,7 +48,7 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
 
 
 def _forms(secrets: Iterable[str | None]) -> list[str]:
-    """Return each secret as it may be written, longest first; `***` is none."""
+    """Return each form in which a secret may be written, longest first; `***` is not a secret."""
     forms = {
         form
         for secret in secrets

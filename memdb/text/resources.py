@@ -1,5 +1,5 @@
 """
-Resources of modules, made when they are first needed: patterns, data files.
+Resources of modules, loaded when they are first needed: patterns, data files.
 
 A module keeps its patterns as text: compiling all of them at import took a third of a cold start.
 """
@@ -15,7 +15,7 @@ from typing import Any
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     """
-    Return *pattern* compiled, once per process. Flags stand in it, as in "(?i)tea".
+    Return *pattern* compiled, once per process. Flags are part of the pattern, as in "(?i)tea".
 
     >>> compiled("(?i)tea").sub("coffee", "Tea, please.")
     'coffee, please.'
@@ -31,7 +31,7 @@ def read_bytes(module: str, name: str) -> bytes:
 
 
 def read_text(module: str, name: str) -> str:
-    """Return the text of a file beside a *module*, its lines ended by line feeds."""
+    """Return the text of a file beside a *module*, with line feeds as line ends."""
     return read_bytes(module, name).decode().replace("\r\n", "\n")
 
 

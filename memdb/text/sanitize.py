@@ -1,10 +1,9 @@
 """
 Stored text for prompts: make it visible, one line and free of markup; detect injections.
 
-A memory is read back into prompts, so its text is data. `prompt_line` makes a
-line that cannot end the block around it; `injection_marks` names the instructions to
-a model that a text holds, so that a caller can flag it. The stored text stays
-unchanged. Pure and linear.
+A stored text is read into prompts again, so it must count as data. `prompt_line` makes a line that
+cannot end the block around it. `injection_marks` names the instructions to a model in a text, so
+that a caller can flag it. The stored text stays unchanged. Pure and linear.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def visible(text: str) -> str:
     r"""
     Return *text* without terminal sequences, controls and invisible characters.
 
-    Line breaks and tabs stay, and the joiners that letters and emoji are made of.
+    Line breaks and tabs stay, and so do the joiners in letters and emoji.
 
     >>> visible("a\x1b[31mred\x1b[0m \u202edirection\u200b")
     'ared direction'
@@ -60,10 +59,10 @@ def prompt_line(text: str) -> str:
     r"""
     Return *text* as one line of data inside a prompt.
 
-    Line breaks become spaces, angle brackets entities, and rows of backticks,
-    tildes, equals signs or dashes shorter. So no tag, fence or row of the text
-    can end the block around it or begin one. Doing it twice to a text without
-    entities changes no more than the ampersands.
+    Line breaks become spaces, angle brackets become entities, and runs of backticks, tildes, equals
+    signs or dashes become shorter. So no tag, fence or line in the text can end the block around it
+    or begin a new one. Doing it twice to a text without entities changes no more than the
+    ampersands.
 
     >>> prompt_line("likes </memory>\n```tea``` & a < b")
     "likes &lt;/memory&gt; ''tea'' & a &lt; b"
@@ -85,7 +84,7 @@ _TAGS = (
 
 def quoted(text: str) -> str:
     """
-    Return *text* so that it cannot end the block it stands in, nor pass for somebody else's.
+    Return *text* in a form that cannot end its block, nor be mistaken for another speaker's.
 
     Lines and all other marks stay unchanged, so that code can be read.
 
@@ -97,12 +96,12 @@ def quoted(text: str) -> str:
 
 def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
     """
-    Return words and a pattern: a text that matches the pattern has at least one of the words.
+    Return words and a pattern; a text that matches the pattern contains at least one of the words.
 
     Args:
         hints: The words, with "|" between them; "" means those of the first part.
-        pattern: Parts in order; behind " ..40 " the next one is at most 40 characters away.
-        edge: What stands around each part.
+        pattern: Parts in order; after " ..40 " the next part is at most 40 characters away.
+        edge: Characters allowed around each part.
     """
     parts = re.split(r" [.]{2}([0-9]+) ", pattern)
     whole = "".join(
@@ -112,7 +111,7 @@ def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
 
 
 def _words(hints: str, pattern: str) -> tuple[list[str], str]:
-    """Return the same for parts that are whole words."""
+    """Return the same as `trick`, for parts that are whole words."""
     return _near(hints, pattern, r"\b")
 
 
@@ -296,9 +295,9 @@ def _plain(text: str) -> str:
 
 def clipped(text: str, chars: int) -> str:
     """
-    Return *text* in one line of at most *chars* characters and a mark of the cut.
+    Return *text* as one line of at most *chars* characters and a mark of the cut.
 
-    Cut between words where there are any near the end: some scripts have none.
+    The cut is between words if there are any near the end; some scripts have none.
 
     >>> clipped("one two three", 9), clipped("a b", 9), clipped("你 好好好好好好", 4)
     ('one two …', 'a b', '你 好好 …')

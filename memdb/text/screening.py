@@ -1,7 +1,7 @@
 """
 Screening: refuse, redact or allow a secret before it is stored or sent to a model.
 
-The settings of the file name an action per kind of row, which every write asks for
+The settings of the file name an action per kind of row, which every write applies
 (`SecretScreen.pass_fields`). The fields that are screened, and how, are listed in
 `memdb.models.fields`. Nothing here stores or repeats a secret.
 """
@@ -34,7 +34,7 @@ NAMED_CHARS = 2_048
 
 
 class SecretScreen:
-    """Finds secrets as the settings of the file say, and by a detector of the host."""
+    """Finds secrets by the settings of the file, and with a detector of the host."""
 
     __slots__ = ("_detector", "settings")
 
@@ -59,7 +59,7 @@ class SecretScreen:
         Return the secrets in *text*, by the rules and by the detector.
 
         Args:
-            entropy: Random-looking runs of characters count, whatever the settings say.
+            entropy: Also find random-looking runs of characters, whatever the settings are.
         """
         entropy = entropy or self.settings.secrets_by_entropy
         return find_secrets(text, entropy=entropy, detector=self._detector)
@@ -73,16 +73,16 @@ class SecretScreen:
         self, kind: str, fields: dict[str, Any], action: str | None = None
     ) -> dict[str, Any]:
         """
-        Return the fields of a row as the settings let them pass: unchanged or redacted.
+        Return the fields of a row after applying the settings: unchanged or redacted.
 
         Args:
             kind: One of `memdb.models.fields.FIELDS`.
             fields: By name; values as JSON has them. A name is never redacted but refused.
-            action: "refuse", "redact" or "allow"; None means as the settings say.
+            action: "refuse", "redact" or "allow"; None means the action in the settings.
 
         Raises:
             TooLarge: a text is longer than its field may be; it is not searched.
-            SecretFound: a field contains a secret, and those are refused.
+            SecretFound: a field contains a secret, and the settings refuse those.
 
         Cost: 1 µs if secrets are allowed, else as `find`.
         """
@@ -105,17 +105,17 @@ class SecretScreen:
 
     def pass_settings(self, changes: dict[str, str]) -> None:
         """
-        Refuse a secret in settings, whose JSON texts *changes* has by name; as in an entry.
+        Refuse a secret in settings; *changes* has their JSON texts by name.
 
         Raises:
-            SecretFound: one contains a secret, and those are refused or redacted.
+            SecretFound: a text contains a secret, and the action is to refuse or redact those.
         """
         if self.action_for("settings") != ALLOW:
             for name, text in changes.items():
                 screened(text, REFUSE, f"settings.{name}", self)
 
     def pass_bytes(self, kind: str, field: str, data: bytes) -> bytes:
-        """Return bytes as `pass_fields` does if they are a text, others unchanged."""
+        """Return bytes as `pass_fields` does if they are text, and other bytes unchanged."""
         for encoding, marks in UTF_16.items():
             if data.startswith(marks):
                 text = data.decode(encoding, errors="surrogatepass")
@@ -142,7 +142,7 @@ class SecretScreen:
 
 
 class _ScreenOfRow(SecretScreen):
-    """Screens one row: a text that several of its fields contain is searched once."""
+    """Screens one row; a text in several of its fields is searched once."""
 
     __slots__ = ("_clean",)
 
@@ -201,7 +201,7 @@ def screened_value(value: Any, action: str, field: str, screen: SecretScreen) ->
     """
     Return a JSON value with each text in it screened; see `screened`.
 
-    A text under a key, and each of a list under it (`{"password": "..."}`), is screened
+    A text under a key, and each text of a list under it (`{"password": "..."}`), is screened
     together with the key. A key that is a secret itself is redacted too.
     """
     return _screened_value(value, None, action, field, screen)
@@ -210,7 +210,7 @@ def screened_value(value: Any, action: str, field: str, screen: SecretScreen) ->
 def _screened_value(
     value: Any, key: str | None, action: str, field: str, screen: SecretScreen
 ) -> Any:
-    """Return *value*, which stands under *key*; None: under none."""
+    """Return *value* screened, with its key; None means that it has no key."""
     if action == ALLOW or value is None:
         return value
     if isinstance(value, str):

@@ -1,10 +1,10 @@
 """
 Formats of credentials: one rule per format, with what distinguishes it from prose.
 
-A rule is only tried where one of its hints stands in the text in lower case. So an
-ordinary text costs a few substring searches. `LOOSE_PATTERNS` are for redaction
-only: they also match words that merely look like a key. Every repetition is bounded or
-cannot fail once it has begun: no text makes a rule slower than linear.
+A rule is only applied if one of its hints occurs in the lower-case text. So an ordinary text costs
+a few substring searches. `LOOSE_PATTERNS` are only for redaction: they also match words that merely
+look like a key. Every repetition is limited or cannot fail once it has begun, so no text makes a
+rule slower than linear.
 
 Source: docs/seeds/koopa.md (classes and gaps), formats as the services document
 them. The patterns are our own.
@@ -56,15 +56,15 @@ class Rule(Record):
     A format of secrets.
 
     Attributes:
-        kind: What it is called in findings.
+        kind: Its name in findings.
         hints: Lower-case texts; every match contains one.
         reach: Most characters of a match before its hint.
-        sign: A pattern that tells the case of letters; it matches where a match begins,
-            unless that is at the start of the text. A rule without hints and sign is for
-            texts that contain a run of base64.
-        pattern: Its group `v`, or without one the whole match, is the secret.
-        check: Says whether a match really is one.
-        exact: The case of letters counts.
+        sign: A case-sensitive pattern that matches where a match begins, unless that is at the
+            start of the text. A rule without hints and sign is for texts that contain a run of
+            base64.
+        pattern: The secret is its group `v`, or without that group the whole match.
+        check: Returns whether a match really is a secret.
+        exact: Whether the case of letters matters.
     """
 
     kind: str
@@ -89,7 +89,7 @@ def is_dummy(value: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """Return whether *value* looks drawn rather than worded: digits, or capitals inside."""
+    """Return whether *value* looks random: with digits, or capitals inside."""
     return any(one.isdigit() for one in value) or (
         value != value.lower() and value != value.upper()
     )
@@ -101,7 +101,7 @@ def is_path(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Return whether *value* can only be drawn: long, with a digit and a letter, and one more."""
+    """Return whether *value* can only be random: long, with a digit, a letter and another sign."""
     return (
         len(value) >= _MIN_PASSWORD
         and re.search("[0-9]", value) is not None
@@ -138,7 +138,7 @@ def _is_jwt(match: re.Match[str]) -> bool:
 
 
 def decoded_text(run: str) -> str | None:
-    """Return the printable text that a run of base64 wraps, None if it wraps none."""
+    """Return the printable text in a run of base64, None if it contains none."""
     bare = run.rstrip("=")
     if len(bare) % 4 == 1:
         return None
@@ -160,7 +160,7 @@ def is_drawn_word(value: str, digits: int, letters: int) -> bool:
 
 
 def _is_signed(match: re.Match[str]) -> bool:
-    """Return whether a readable first part is signed by a drawn last one."""
+    """Return whether a readable first part is followed by a random signature."""
     first, _, rest = match[0].partition(".")
     return decoded_text(first) is not None and is_drawn_word(rest.rpartition(".")[2], 1, 3)
 
@@ -172,7 +172,7 @@ def _is_basic(match: re.Match[str]) -> bool:
 
 
 def _is_option(match: re.Match[str]) -> bool:
-    """Return whether an option of a command has a password: no number, path or template."""
+    """Return whether an option of a command has a password, and not a number, path or template."""
     given = match["v"] or match["w"] or match["x"] or match["bare"]
     value = given.strip(_QUOTES)
     if (
@@ -197,12 +197,12 @@ def _is_iban(match: re.Match[str]) -> bool:
 
 
 def _has_digits(value: str) -> bool:
-    """Return whether a third of *value* is digits, as no prose has."""
+    """Return whether a third of *value* is digits, which prose never has."""
     return 3 * sum(map(str.isdigit, value)) >= len(value)
 
 
 def _is_pin(match: re.Match[str]) -> bool:
-    """Return whether digits are drawn: not one digit again and again, no postal code."""
+    """Return whether digits are random: not one digit repeated, and not a postal code."""
     value = match["v"]
     return len(set(value)) > 1 and not (len(value) > MAX_PIN_CODE and match["code"])
 
@@ -216,7 +216,7 @@ _PROSE = frozenset(
 
 
 def _is_phrase(match: re.Match[str]) -> bool:
-    """Return whether words are drawn from a list: as many as a seed has, and none of prose."""
+    """Return whether words are a seed phrase: the right number of them, and no prose."""
     words = match["v"].split()
     return (
         len(words) in SEED_WORDS
@@ -227,19 +227,19 @@ def _is_phrase(match: re.Match[str]) -> bool:
 
 
 def _is_number_of_person(match: re.Match[str]) -> bool:
-    """Return whether digits are named so, or nothing says that they are a telephone's."""
+    """Return whether digits are named as such, or nothing marks them as a telephone number."""
     before = match.string[max(0, match.start() - MAX_CONTEXT) : match.start()]
     return match["named"] is not None or compiled(_TELEPHONE).search(before) is None
 
 
 def _is_grouped(value: str) -> bool:
-    """Return whether groups of a key are drawn: many characters, a third of them digits."""
+    """Return whether groups of a key are random: many characters, a third of them digits."""
     bare = re.sub("[ :-]", "", value)
     return len(bare) >= _MIN_GROUPED and _has_digits(bare) and len(set(bare)) >= _MIN_DRAWN
 
 
 def _is_card(match: re.Match[str]) -> bool:
-    """Return whether the digits pass Luhn's check, and are as many as the issuer gives."""
+    """Return whether the digits pass Luhn's check, and their number fits the issuer."""
     size = sum(map(str.isdigit, match[0]))
     if size not in ((15,) if match[0][0] == "3" else (16, 19) if match[0][0] == "4" else (16,)):
         return False  # an article number (EAN) has 13 digits, and passes one time in ten
@@ -249,7 +249,7 @@ def _is_card(match: re.Match[str]) -> bool:
 
 
 def _is_url(match: re.Match[str]) -> bool:
-    """Refuse templates anywhere; the words of manuals where it is not a database."""
+    """Refuse templates anywhere, and words of manuals outside a database address."""
     value = match["v"]
     if is_dummy(value) and value.lower() not in _DUMMY_WORDS:
         return False
@@ -293,7 +293,7 @@ _HOW = tuple(
 
 
 def _is_predicate(word: str) -> bool:
-    """Return whether *word* says how a password is, so that it is none itself."""
+    """Return whether *word* describes a password, and so is not one."""
     lower = word.lower()
     return (
         len(word) < _MIN_DRAWN
@@ -309,7 +309,11 @@ def _is_drawn(value: str) -> bool:
 
 
 def _is_spoken(match: re.Match[str], value: str) -> bool:
-    """Return whether "the password is" tells it: "... is wrong" does not, "... is hunter2" does."""
+    """
+    Return whether "the password is" is followed by it: "...
+
+    Is wrong" is not, "... is hunter2" is.
+    """
     word = value.rstrip(".!?")
     if _is_drawn(word) and len(value) >= _MIN_SPOKEN:
         return True

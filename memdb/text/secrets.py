@@ -2,9 +2,9 @@
 Find secrets in texts, and redact them.
 
 Keys, tokens, passwords and private keys do not belong in a memory that is read
-back into prompts. `find_secrets` is precise; `memdb.text.secret_rules` has the formats,
-`memdb.text.screening` decides what happens to a match, `memdb.text.redaction` hides
-what only looks like a key too. Pure and linear in the text.
+back into prompts. `find_secrets` is precise. `memdb.text.secret_rules` has the formats,
+`memdb.text.screening` decides what happens to a match, and `memdb.text.redaction` also hides words
+that only look like a key. Pure and linear in the text.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def find_secrets(
     """
     Return the secrets in *text*, in order; they do not overlap.
 
-    Also in base64, and over several lines. Prefers one too many to one too few,
-    but placeholders (`xxxx`, `<key>`, `$KEY`) are none.
+    Secrets in base64, and over several lines, are found too. It rather finds too many than too few,
+    but placeholders (`xxxx`, `<key>`, `$KEY`) are not found.
 
     Args:
-        entropy: Also runs of 20 characters and more with at least 4 bits per
-            character that nothing names: hashes and ids are among them.
-        detector: Finds more; its spans are joined with the others.
+        entropy: Also find unnamed runs of at least 20 characters with at least 4 bits per
+            character; hashes and ids are among them.
+        detector: Finds additional secrets; its spans are merged with the others.
 
     Cost: 0.1 ms for a sentence, at most 1 s per MB of whatever text.
 
@@ -109,7 +109,7 @@ def _starts(rule: Rule, text: str, lower: str) -> list[int]:
 
 
 def _by_rule(rule: Rule, text: str, starts: Iterable[int] | None = None) -> Iterable[Secret]:
-    """Yield what a rule finds in *text*; None for *starts*: it may begin anywhere."""
+    """Yield the matches of a rule in *text*; None for *starts* means anywhere."""
     pattern = compiled(("(?a)" if rule.exact else "(?ai)") + rule.pattern)
     for match in pattern.finditer(text) if starts is None else _matches(pattern, text, starts):
         if rule.check is None or rule.check(match):
@@ -127,7 +127,7 @@ def _matches(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iter
 
 
 def _span(match: re.Match[str]) -> tuple[int, int]:
-    """Return the span of the secret alone: no name before it, no full stop behind it."""
+    """Return the span of the secret alone, without a name before it or a full stop after it."""
     for group in ("v", "w", "x", "bare"):
         if match.re.groupindex.get(group) and match[group] is not None:
             start, end = match.span(group)
@@ -169,7 +169,7 @@ def _is_service_key(text: str, match: re.Match[str]) -> bool:
 
 
 def _spread(text: str) -> Iterable[Secret]:
-    """Yield secrets whose characters are parted by spaces, or by characters that nobody sees."""
+    """Yield secrets whose characters are separated by spaces or by invisible characters."""
     if not text.isascii():
         yield from _without(text, 0, [match.span() for match in compiled(_UNSEEN).finditer(text)])
     for match in compiled(_SPACED).finditer(text):
@@ -178,7 +178,7 @@ def _spread(text: str) -> Iterable[Secret]:
 
 
 def _in_groups(rule: Rule, text: str, lower: str) -> Iterable[Secret]:
-    """Yield a key whose first group begins as those of *rule* do, and that spaces part."""
+    """Yield a key in groups separated by spaces; the first group begins as matches of *rule* do."""
     for hint in rule.hints:
         at = lower.find(hint)
         groups = compiled(_GROUPS).match(text, at) if at >= 0 else None

@@ -1,11 +1,10 @@
 """
 Token counters: exact ones for OpenAI's encodings, an estimate, and a checked port.
 
-Owns the packed vocabularies in `data/` (made by `bench/pack_vocabularies.py`).
-tiktoken downloads its vocabularies at first use; here they come out of the
-package, so counting works offline and touches no cache folder. Importing this
-module loads neither tiktoken nor a vocabulary; the first count does, once per
-process and encoding. All counters may be shared between threads.
+It owns the packed vocabularies in `data/` (made by `bench/pack_vocabularies.py`). tiktoken
+downloads its vocabularies at first use; here they are in the package, so counting works offline and
+uses no cache folder. Importing this module loads neither tiktoken nor a vocabulary; the first count
+does, once per process and encoding. All counters may be shared between threads.
 """
 
 from __future__ import annotations
@@ -100,16 +99,16 @@ class TiktokenCounter:
     """
     Counts tokens as OpenAI's models do, without a network.
 
-    The first count costs 2 ms (cl100k_base) or 0.3 s (o200k_base). With cl100k_base the first text
-    in another than a European script loads tiktoken in 0.1 s. After that a count costs 8 to 15 us
+    The first count costs 2 ms (cl100k_base) or 0.3 s (o200k_base). With cl100k_base, the first text
+    in a script that is not European loads tiktoken in 0.1 s. After that a count costs 8 to 15 us
     per chat message and 0.1 s per megabyte of prose.
 
     Exact for every text of up to 32,768 characters. A longer text needs a space, a line break after
     a letter, or a change between ASCII letters and digits about every 1,000 characters. A longer
     unbroken stretch (one word, one row of symbols, Chinese without line breaks) is cut between two
-    tokens. The count was the same in all cases tried but one (digits of another script, 300,000
-    without a break, o200k_base: 0.02 % off), which is seen, not proven. 10 million characters of
-    anything take 1 to 6 s.
+    tokens. The count was exact in all tested cases but one (digits of another script, 300,000
+    without a break, o200k_base: 0.02 % off); this is tested, not proven. Any 10 million characters
+    take 1 to 6 s.
 
     Lone surrogates count as U+FFFD; special tokens count as ordinary text.
 
@@ -152,9 +151,9 @@ class EstimateCounter:
     Estimates the number of tokens from the kinds of characters; loads nothing.
 
     A quarter token per ASCII character, a half per other letter, 1 per CJK
-    character, 2 per emoji, rounded up. Summed over English chat this is 11 % (cl100k_base) or 16 %
-    (o200k_base) too high. On a single text of code, digits or another script it can be half or one
-    and a half times the truth. So a budget kept with it needs a reserve.
+    character, 2 per emoji, rounded up. Over English chat the sum is 11 % (cl100k_base) or 16 %
+    (o200k_base) too high. For a single text of code, digits or another script it can be half or one
+    and a half times the right number. So a budget kept by this estimate needs a reserve.
 
     >>> EstimateCounter().count("I drink green tea.")
     5
@@ -222,9 +221,8 @@ def counter_by_name(name: str) -> Counter:
     Return the counter called *name*; nothing is loaded before its first count.
 
     Args:
-        name: "cl100k_base", "o200k_base", "o200k_harmony", "estimate", or a model's
-            name, also behind that of its provider ("openai/gpt-5"). Counts for Claude
-            and Gemini are estimates.
+        name: "cl100k_base", "o200k_base", "o200k_harmony", "estimate", or the name of a model, also
+            after that of its provider ("openai/gpt-5"). Counts for Claude and Gemini are estimates.
 
     Raises:
         InvalidInput: there is no counter of that name.
@@ -252,7 +250,11 @@ _OPENAI_MODEL = r"(gpt|chatgpt|codex|ft:gpt|o\d)(-|$)|o200k_harmony$"
 
 
 def _encoding_of_model(model: str) -> str | None:
-    """Return the encoding of a model as tiktoken knows it, the newest one for a newer model."""
+    """
+    Return the encoding of a model by tiktoken's table.
+
+    For an unknown newer model the newest one.
+    """
     try:
         from tiktoken.model import encoding_name_for_model  # noqa: PLC0415 (of the extra tiktoken)
 
@@ -326,7 +328,7 @@ def _read(name: str) -> bytes:
 
 
 def _count_long(name: str, text: str) -> int:
-    """Return the number of tokens in a *text* of any length, in bounded pieces."""
+    """Return the number of tokens in a *text* of any length, counted in limited pieces."""
     count = _counter_of_short(name)
     if not text.isascii():
         text = compiled(_LONE_SURROGATE).sub("\ufffd", text)
@@ -372,7 +374,7 @@ DEFAULT_COUNTER = "cl100k_base"
 
 @lru_cache(maxsize=1)
 def _is_installed(name: str, _places: tuple[object, ...]) -> bool:
-    """Return whether a module is in places where Python looks; to look takes 0.2 ms."""
+    """Return whether a module is in places where Python looks; the search takes 0.2 ms."""
     # Not importlib.util.find_spec: that is a module more to load.
     return any(one.find_spec(name, None) for one in sys.meta_path)
 
@@ -387,7 +389,7 @@ class Counting:
         *settings* say what images, pages and sound cost.
 
         The default is "cl100k_base" where tiktoken is installed, else "estimate". If tiktoken is
-        installed but does not load, it is "estimate" from the first text on that needs tiktoken.
+        installed but cannot be loaded, it is "estimate" from the first text that needs tiktoken.
 
         Raises:
             InvalidInput: there is no built-in counter of that name.
@@ -431,7 +433,7 @@ class Counting:
         return counts
 
     def extra_tokens(self, parts: Sequence[Any] | None) -> int:
-        """Return the tokens of what has no text in the parts of a message; 0 if there is none."""
+        """Return the tokens of the parts of a message without text; 0 if there are none."""
         return extra_tokens(parts, self.settings, self.name) if parts else 0
 
     def count_or_estimate(self, texts: Sequence[str]) -> tuple[list[int], str]:

@@ -2,11 +2,11 @@
 Validate arguments before anything is written: texts, names, numbers, times, JSON, paths.
 
 SQLite stores less than Python's str and int can hold, and PostgreSQL less than
-SQLite. Texts and values are stored with U+FFFD for each character that one of them
-refuses (`content_value`, `json_value`). So a file stays portable, and one character
-of a tool's output ends no conversation. Names are refused, because two of them could
-become one. Each error names the field and the fix. Times are also parsed from
-spans such as "30d" and formatted as ISO text.
+SQLite. Texts and values are stored with U+FFFD in place of each character that one of them refuses
+(`content_value`, `json_value`). So a file stays portable, and one character in a tool's output does
+not end a conversation. Names with such characters are refused, because two of them could become
+equal. Each error names the field and the fix. Times are also parsed from spans such as "30d" and
+formatted as ISO text.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # stubs lack
 
 def said_value(text: str | None, parts: object) -> str:
     """
-    Return the text of a message, "" for the one that its *parts* give.
+    Return the text of a message; "" means that its *parts* have it.
 
     Raises:
         InvalidInput: it has neither.
@@ -83,7 +83,7 @@ def text_value(value: object, field: str) -> str:
     Return *value* if it is a text that can be stored.
 
     Raises:
-        InvalidInput: it is not a str, or holds NUL or a lone surrogate.
+        InvalidInput: it is not a str, or contains NUL or a lone surrogate.
         TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
     """
     if not isinstance(value, str):
@@ -111,7 +111,7 @@ def text_value(value: object, field: str) -> str:
 
 def content_value(value: object, field: str) -> str:
     r"""
-    Return a text as it can be stored: U+FFFD replaces NUL and half of a surrogate pair.
+    Return a text that can be stored: U+FFFD replaces NUL and lone surrogates.
 
     Raises:
         InvalidInput: it is not a str.
@@ -180,11 +180,11 @@ def int_value(value: object, field: str, low: int, high: int) -> int:
 
 def expected_value(value: object, field: str) -> int | None:
     """
-    Return the number that a thing must be at, None for any.
+    Return the number at which a record must be, None for any.
 
     Args:
-        value: A number, 0 for what must be new; or a record that was read.
-        field: Where such a record has the number.
+        value: A number, 0 for a record that must be new; or a record that was read.
+        field: The field with the number in such a record.
     """
     found = getattr(value, field, value)
     return None if found is None else int_value(found, "expected", 0, (1 << 63) - 1)
@@ -230,7 +230,7 @@ def one_of(*choices: str) -> Check:
 
 def page_of(read: Callable[[int | None], Iterable[T]], limit: int | None) -> Page[T]:
     """
-    Return a page of the rows that *read* gives, which is asked for one more than *limit*.
+    Return a page of the rows from *read*, which is called for one more than *limit*.
 
     Raises:
         InvalidInput: *limit* is not a number, or below 0.
@@ -244,10 +244,10 @@ def page_of(read: Callable[[int | None], Iterable[T]], limit: int | None) -> Pag
 
 def row_after(after: object, fields: dict[str, type]) -> tuple[Any, ...] | None:
     """
-    Return where a page begins: the fields of the last row of the previous page, in order.
+    Return the start of a page: the fields of the last row of the previous page, in order.
 
     Args:
-        after: That row, or what its `to_dict` gave. None means the first page.
+        after: That row, or its `to_dict()`. None means the first page.
         fields: The fields that the order compares, each with its type.
 
     Raises:
@@ -281,10 +281,11 @@ def list_value(values: object, field: str) -> list[Any]:
 
 def path_value(path: object, field: str = "path", *, is_database: bool = False) -> str:
     """
-    Return a path as text; of a database it may be the address of a server.
+    Return a path as text; for a database it may be the address of a server.
 
     Raises:
-        InvalidInput: it is none, cannot name a file, or is an address that is not opened here.
+        InvalidInput: it is not a path, cannot name a file, or is an address that is not accepted
+            here.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"{field} is {type(path).__name__}: give a path")
@@ -294,12 +295,12 @@ def path_value(path: object, field: str = "path", *, is_database: bool = False) 
 
 
 def is_address(path: str) -> bool:
-    """Return whether *path* is the address of a database on a server, and no file."""
+    """Return whether *path* is the address of a database on a server."""
     return path.startswith(SCHEMES)
 
 
 def shown_address(address: str) -> str:
-    """Return an address without password and options; of one that is refused no part at all."""
+    """Return an address without password and options; of a refused one no part at all."""
     if not is_address(address) or is_unclear(address):
         return "postgresql://..."
     scheme, _, rest = address.partition("://")
@@ -309,9 +310,10 @@ def shown_address(address: str) -> str:
 
 def is_unclear(address: str) -> bool:
     """
-    Return whether an address has another `@` than the one between user and host.
+    Return whether an address has another `@` besides the one between user and host.
 
-    libpq reads a password with `/`, `?` or `@` in part as host or database, which errors name.
+    libpq may read a part of a password with `/`, `?` or `@` as host or database, which errors would
+    name.
     """
     rest = address.partition("://")[2]
     before_path = rest.partition("?")[0].partition("/")[0]
@@ -319,7 +321,7 @@ def is_unclear(address: str) -> bool:
 
 
 def is_other_address(path: str) -> bool:
-    """Return whether *path* is meant as an address, but not of memdb's form."""
+    """Return whether *path* is meant as an address, but not in memdb's form."""
     lower = path.lower()
     scheme, mark, _ = lower.partition("://")
     # One letter is a drive of Windows.
@@ -333,11 +335,11 @@ def check_path(path: str, field: str, *, is_database: bool) -> None:
     Refuse a value that would be mistaken for a path.
 
     Args:
-        field: What the error names; it does not repeat the path.
-        is_database: An address of a server is one too.
+        field: Name in the error, which does not repeat the path.
+        is_database: Whether the address of a server is accepted too.
 
     Raises:
-        InvalidInput: *path* is an address of another kind, is unclear, or names no file.
+        InvalidInput: *path* is an address of another kind, is ambiguous, or names no file.
     """
     if is_database and is_address(path):
         if is_unclear(path):
@@ -354,7 +356,7 @@ def json_value(value: object, field: str) -> str | None:
     """
     Return *value* as JSON text, None for None; keys keep their order.
 
-    What no file can contain is stored as `fit_value` says.
+    Values that no file can contain are stored as `fit_value` describes.
 
     Raises:
         InvalidInput: something in it has no JSON form.
@@ -426,7 +428,11 @@ def parse_json(text: str | None, kind: type = object) -> Any:
 
 
 def _parse(text: str) -> Any:
-    """Return the value of JSON text; what `json_value` wrote is scanned without more ado."""
+    """
+    Return the value of JSON text.
+
+    Text that `json_value` wrote is parsed without further checks.
+    """
     try:
         value, end = _scan(text, 0)
         if end == len(text):
@@ -457,8 +463,8 @@ def moment_ms(value: object, field: str) -> int | None:
     """
     Return None for None, else UTC milliseconds of an int or an aware datetime.
 
-    A number that is a time of this century in seconds, and one of early 1970 in milliseconds, is
-    refused: nobody means that spring.
+    A number that would be a time of this century in seconds, and of early 1970 in milliseconds, is
+    refused, because nobody means early 1970.
     """
     if isinstance(value, int) and value in SECONDS:
         raise InvalidInput(
@@ -524,7 +530,7 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
     An absent file and a folder pass: opening them raises the error. Cost: 2 µs each.
 
     Raises:
-        FileError: one of *paths* is none of these, and no regular file.
+        FileError: one of *paths* exists and is not a regular file.
     """
     for path in paths:
         try:
@@ -541,11 +547,11 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
 
 def refuse_output(path: str | os.PathLike[str]) -> None:
     """
-    Refuse to write a file at *path*: what is there is no file, or SQLite would remove it.
+    Refuse to write a file at *path*, if another kind of file is there or SQLite would remove it.
 
     Raises:
-        FileError: *path* is a pipe, device or socket, or the name of what SQLite keeps beside
-            a file that is there.
+        FileError: *path* is a pipe, device or socket, or the name of SQLite's file beside an
+            existing file.
     """
     refuse_special(path)
     base = find_side_file_owner(path)
@@ -586,7 +592,7 @@ def is_sqlite(path: str) -> bool:
 
 
 def is_memdb(path: str) -> bool:
-    """Return whether the SQLite file at *path* says that it is memdb's."""
+    """Return whether the SQLite file at *path* is marked as memdb's."""
     with open(path, "rb") as file:
         return file.read(72)[68:] == b"memd"
 

@@ -33,7 +33,7 @@ _INDEX = r"\[(\*|\d+)\]"
 
 
 def is_binary(data: bytes) -> bool:
-    """Return whether bytes are no text, by their beginning; those of UTF-16 are not either."""
+    """Return whether bytes are binary, by their beginning; UTF-16 counts as binary."""
     return b"\0" in data[:HEAD_BYTES]
 
 
@@ -41,7 +41,7 @@ def text_in(data: bytes) -> str:
     r"""
     Return the text of bytes; for binary ones, each text also without its first letter.
 
-    That may be the text's length, which formats such as MessagePack write before it.
+    That letter may be the text's length, which formats such as MessagePack write before it.
 
     >>> text_in(b"\0\xd9CZoe lives in Bergen").split("\n")[1].split()
     ['Zoe', 'lives', 'in', 'Bergen']
@@ -84,7 +84,7 @@ def parse_fields(fields: object, field: str) -> tuple[str, ...] | None:
     Return the field paths of an `index` argument, None for False.
 
     Raises:
-        InvalidInput: it is no bool, no list, or holds what is no path.
+        InvalidInput: it is not a bool or a list, or contains something other than a path.
     """
     if isinstance(fields, bool):
         return (WHOLE,) if fields else None
@@ -102,7 +102,7 @@ def texts_of(value: object, fields: Sequence[str]) -> list[str]:
     Return the texts at some field paths of a value, in order.
 
     A path that ends at a list or object gives the texts in it, joined by line ends.
-    Numbers and keys are no texts; blank texts are left out.
+    Numbers and keys are not texts; blank texts are left out.
 
     >>> texts_of({"a": ["x"], "n": 1}, ["$"]), texts_of({"a": ["x", "y"]}, ["a[*]"])
     (['x'], ['x', 'y'])
@@ -116,7 +116,7 @@ def texts_of(value: object, fields: Sequence[str]) -> list[str]:
 
 
 def values_at(value: object, steps: Sequence[Step]) -> Iterator[Any]:
-    """Yield the values at a path in *value*; nothing if there is no such place."""
+    """Yield the values at a path in *value*; nothing if the path does not exist."""
     if not steps:
         yield value
         return
@@ -143,7 +143,7 @@ def _strings(value: object) -> Iterator[str]:
 
 def words_of(value: object) -> Iterator[str]:
     """
-    Yield all that the JSON text of a value says: texts, numbers, names of fields.
+    Yield all content in the JSON text of a value: texts, numbers, names of fields.
 
     >>> [*words_of({"pin": [1234, None, "x"]})]
     ['pin', '1234', 'x']
@@ -175,8 +175,8 @@ class Filter:
         Check *where*: by field path a value, or an object of operators and their values.
 
         Raises:
-            InvalidInput: it is not a dict, or contains an unknown operator, a path that is none, or
-                what cannot be compared.
+            InvalidInput: it is not a dict, or contains an unknown operator, an invalid path, or a
+                value that cannot be compared.
         """
         if not isinstance(where, dict):
             raise InvalidInput(f"{field} is {type(where).__name__}: give a dict of fields")
@@ -199,26 +199,26 @@ class Filter:
         self._needles = [needle for test in tests if (needle := _needle(*test)) is not None]
 
     def matches(self, value: object) -> bool:
-        """Return whether each condition holds; a field that is absent counts as null."""
+        """Return whether all conditions are true; an absent field counts as null."""
         return all(test(value) for test in self._tests)
 
     @property
     def needle(self) -> str:
-        """The longest text that the JSON text of every match holds; "" if none is known."""
+        """The longest text in the JSON of every match; "" if none is known."""
         return max(self._needles, key=len, default="")
 
     def may_match(self, text: str) -> bool:
         """
         Return False if the JSON text of a value shows that it cannot match.
 
-        The text is as `json_value` writes it: a text that has to be in it, is. Saves parsing what a
-        search for texts skips, which takes 20 times as long.
+        The text must come from `json_value`: a text that a match must contain is in it. This avoids
+        parsing values that a search for texts skips, which takes 20 times as long.
         """
         return all(needle in text for needle in self._needles)
 
 
 def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callable[[Any], bool]:
-    """Return a function that says whether a value passes one test."""
+    """Return a function that tests a value."""
     compare = OPERATORS[operator]
 
     def test_name(value: Any) -> bool:
@@ -236,7 +236,7 @@ def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callabl
 
 
 def _needle(steps: tuple[Step, ...], operator: str, wanted: object) -> str | None:
-    """Return what the JSON text of each value that passes a test holds; None if not known."""
+    """Return a text in the JSON of each value that passes a test; None if unknown."""
     if operator != "$eq" or not isinstance(wanted, str):
         return None
     text = json.dumps(wanted, ensure_ascii=False)

@@ -1,9 +1,9 @@
 """
-The tokens of cl100k_base in one file, found one by one without loading the others.
+The tokens of cl100k_base in one file, each found without loading the others.
 
 Owns the file `data/cl100k_base.tokens`, made by `bench/pack_vocabularies.py`, the pieces into
 which the encoding cuts a text, and the merges of bytes within one piece. A process that counts
-English reads 1.3 MB and keeps the pieces that it met; tiktoken's encoder takes 75 ms and 30 MB
+English reads 1.3 MB and caches the pieces that it met; tiktoken's encoder takes 75 ms and 30 MB
 before its first count. ADR-0024 has the numbers.
 
 Format, little-endian words of 4 bytes: magic, number of tokens N, number of buckets B, number of
@@ -81,7 +81,7 @@ class Vocabulary:
         Read *content*, the file.
 
         Raises:
-            ValueError: it is no such file, or was cut.
+            ValueError: the file has another format, or was cut.
         """
         magic, size, buckets, blocks = _words(content.ljust(HEADER_BYTES, b"\0"), 0, 4)
         ranks_at = HEADER_BYTES + 4 * (buckets + 1)
@@ -101,7 +101,7 @@ class Vocabulary:
         self._content = content
 
     def rank(self, token: bytes) -> int:
-        """Return the rank of a token, a large number if it is none. Cost: 2 µs."""
+        """Return the rank of a token, or a large number for other bytes. Cost: 2 µs."""
         bucket = crc32(token) & self._mask
         length, lengths = len(token), self._lengths
         for rank in self._ranks[self._buckets[bucket] : self._buckets[bucket + 1]]:
@@ -113,7 +113,7 @@ class Vocabulary:
         return NO_RANK
 
     def merge(self, piece: bytes) -> int:
-        """Return into how many tokens a piece is cut that is none itself. Cost: 50 µs a word."""
+        """Return the number of tokens of a piece that is not itself a token. Cost: 50 µs a word."""
         rank = self.rank
         parts = [piece[at : at + 1] for at in range(len(piece))]
         ranks = [rank(piece[at : at + 2]) for at in range(len(piece) - 1)]
@@ -139,7 +139,7 @@ class Vocabulary:
 
 class PieceCounter(dict[str, int]):
     """
-    The number of tokens of each piece that was met, and of the next one that is asked for.
+    The number of tokens of each piece met so far, and of any new piece on request.
 
     May be shared between threads.
     """
@@ -147,14 +147,14 @@ class PieceCounter(dict[str, int]):
     __slots__ = ("_count_by_encoder", "_merged", "_vocabulary")
 
     def __init__(self, vocabulary: Vocabulary, count_by_encoder: Callable[[str], int]) -> None:
-        """Look pieces up in *vocabulary*; *count_by_encoder* counts what would take long."""
+        """Look up pieces in *vocabulary*; *count_by_encoder* counts slow ones."""
         super().__init__()
         self._vocabulary = vocabulary
         self._count_by_encoder = count_by_encoder
         self._merged = 0
 
     def __missing__(self, piece: str) -> int:
-        """Count a new piece, and keep it."""
+        """Count a new piece, and cache the number."""
         token = piece.encode()
         if self._vocabulary.rank(token) != NO_RANK:
             count = 1
@@ -171,7 +171,11 @@ class PieceCounter(dict[str, int]):
         return count
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of *text*. Cost: 8 µs per chat message, in the end."""
+        """
+        Return the number of tokens of *text*.
+
+        Cost: 8 µs per chat message, once most pieces are cached.
+        """
         if text.isascii():
             return sum(map(self.__getitem__, compiled(_ASCII_PIECES).findall(text)))
         if compiled(_UNKNOWN).search(text):

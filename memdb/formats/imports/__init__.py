@@ -1,1 +1,1 @@
-"""One module per foreign format."""
+"""One module per format of another program."""

@@ -1,11 +1,11 @@
 """
-The form of every import format: a name, the files that are its own, and their items.
+The form of every import format: a name, the files that it claims, and their items.
 
 A format is a module of this package with its `FORMATS`. A row of `memdb.formats.detect` has the
-suffixes and first bytes by which it is known. It reads its input and yields items in the words of
-the export. They are alone or in groups that belong together: a conversation, a row, a note.
-`memdb.transfer.importer` checks and stores them. A group that cannot be read or stored is left
-out as a whole, with its place and the reason, and the others are imported.
+suffixes and first bytes by which it is known. It reads its input and yields items in the form of
+the export. Items come alone or in groups that belong together: a conversation, a row, a note.
+`memdb.transfer.importer` checks and stores them. A group that cannot be read or stored is left out
+as a whole, with its place and the reason, and the others are imported.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Request(Record):
     The input of a format.
 
     Attributes:
-        tree: All that was given.
+        tree: The whole source.
         names: The files of it that the format claimed.
-        session: Of messages that name none; None means that each has to.
+        session: Session for messages that name none; None means that each must name one.
         columns: Columns of a table in another program's SQLite file.
-        engine: Engine of the file that is filled; it bounds what a stranger's file may cost.
+        engine: Engine of the target file; it limits what another program's file may cost.
         refused: The places of the groups that the import left out so far.
-        user: Whom the caller imports it for; None means those that the lines name.
+        user: The user of the import; None means the users in the lines.
     """
 
     tree: Tree
@@ -67,16 +67,17 @@ class Format(Record):
 
     Attributes:
         name: As `format=` takes it.
-        label: What it is, for messages: "an export of ChatGPT".
-        claim: Returns the files of a tree that are of this format; [] means it is another.
+        label: Its description in messages: "an export of ChatGPT".
+        claim: Returns the files of a tree in this format; [] means that it has another format.
         read: Yields the items and groups of a request.
-        names_owner: Returns whether files of a tree say whose memory they hold.
-        takes_session: Its messages may lack a session.
-        is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
-        is_captured: Hooks store the same: keys are redacted, a message whose id is here stays
-            unchanged, and its project is the app.
-        is_watched: Files of it are notes, which change.
-        signs: Names that tell it: fields of a record, or tables of a database.
+        names_owner: Returns whether files of a tree name the user of their memory.
+        takes_session: Whether its messages may lack a session.
+        is_strict: Whether an unusable record stops the import, because later lines refer to earlier
+            ones.
+        is_captured: Whether hooks store the same data: keys are redacted, a message with a stored
+            id stays unchanged, and its project is the app.
+        is_watched: Whether its files are notes, which change.
+        signs: Names by which it is recognised: fields of a record, or tables of a database.
     """
 
     name: str
@@ -106,14 +107,14 @@ def elements(
     """
     Yield place and value of each element of the JSON arrays in some files.
 
-    A file that is one JSON object is its only element. If a file of several breaks off, the
-    last value of it is the error, and the next file follows.
+    A file that is one JSON object counts as its only element. If one of several files is cut, its
+    last value is the error, and the next file follows.
 
     Args:
-        is_whole: Raise if a file breaks off; None means if the request has one file only.
+        is_whole: Raise an error if a file is cut; None means only if the request has one file.
 
     Raises:
-        FileError, InvalidInput: the only file breaks off, or is not JSON.
+        FileError, InvalidInput: the only file is cut, or is not JSON.
     """
     for name in names:
         number = 0
@@ -131,7 +132,11 @@ def elements(
 
 
 def line_values(request: Request, names: Iterable[str]) -> Iterator[tuple[str, Any | MemDBError]]:
-    """Yield place and value of each line of some files; one that is not JSON is the error."""
+    """
+    Yield place and value of each line of some files.
+
+    The value of an invalid line is the error.
+    """
     for name in names:
         with request.tree.open(name) as source:
             for number, line in source.lines():
@@ -211,11 +216,11 @@ def groups(
     found: Iterable[tuple[str, Any | MemDBError]], read: Callable[[str, Any], Iterable[Item]]
 ) -> Iterator[Group]:
     """
-    Yield a group for each value; one that is broken has the reason and no items.
+    Yield a group for each value; a broken one has the reason and no items.
 
     Args:
-        found: Place and value of each; a value may be the error that stands in its place.
-        read: Yields the items of one; an error means that it is broken.
+        found: Place and value of each; a value may be an error.
+        read: Yields the items of a value; an error means that the value is broken.
     """
     for place, value in found:
         try:

@@ -2,9 +2,9 @@
 ChatGPT's export: `conversations.json`, or its shards `conversations-000.json` and so on.
 
 A conversation is a tree of messages, because a question can be edited. The branch of the
-current node comes first and becomes the session, and the others its branches. What the
-page hides (the user's profile, what a model thought, empty nodes) is left out and counted.
-Calls of tools, their results, images and the names of attached files become parts.
+current node comes first and becomes the session, and the others its branches. Content that the page
+hides (the user's profile, a model's thoughts, empty nodes) is left out and counted. Calls of tools,
+their results, images and the names of attached files become parts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PROJECT = "g-p-"  # ids of projects begin so, those of GPTs with "g-"
 
 
 def _claim(tree: Tree) -> list[str]:
-    """Claim conversations with a mapping; of an empty export its shards."""
+    """Claim conversations with a mapping, and the shards of an empty export."""
     names = [name for name in tree.named(*FILES) if "mapping" in tree.peek(name)]
     if not names and tree.is_alone:
         names = [name for name in tree.names if "mapping" in tree.peek(name)]
@@ -71,7 +71,7 @@ def _claim(tree: Tree) -> list[str]:
 
 
 def _is_empty(tree: Tree, name: str) -> bool:
-    """Return whether a file is an empty list: of an account without conversations."""
+    """Return whether a file is an empty list, as for an account without conversations."""
     is_broken = name in tree.problems
     return not is_broken and tree.is_array(name) and tree.first(name) is None
 
@@ -146,7 +146,7 @@ def _session(name: str, conversation: dict[str, Any], made_ms: int | None) -> di
 
 
 def _parents(mapping: dict[str, Any]) -> dict[str, str | None]:
-    """Return the node that each stands after."""
+    """Return the node before each node."""
     given = {one: node if isinstance(node, dict) else {} for one, node in mapping.items()}
     return {
         one: node["parent"] if isinstance(node.get("parent"), str) else None
@@ -167,7 +167,7 @@ def _has_message(node: Any) -> bool:
 
 
 def _hidden(message: dict[str, Any]) -> str | None:
-    """Return what a message is that the page does not show; None for one that it shows."""
+    """Return the kind of a message that the page hides; None for a visible one."""
     content, about = message.get("content"), message.get("metadata")
     if isinstance(content, dict) and content.get("content_type") in HIDDEN:
         return HIDDEN[content["content_type"]]
@@ -211,7 +211,7 @@ def _message(message: dict[str, Any], node_id: str, names: dict[str, str]) -> di
 
 
 def _without_marks(part: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-    """Return a part with what the page shows in the place of marks: nothing, a name, a source."""
+    """Return a part with the page's text in place of marks: nothing, a name, a source."""
     text = part.get("text")
     if not isinstance(text, str) or MARK.search(text) is None:
         return part
@@ -226,7 +226,7 @@ def _without_marks(part: dict[str, Any], message: dict[str, Any]) -> dict[str, A
 
 
 def _shown(mark: re.Match[str]) -> str:
-    """Return the words in a mark: its first field that is one, or the name of an entity."""
+    """Return the words in a mark: its first text field, or the name of an entity."""
     kind, *fields = (mark[1] or "").split(FIELD)
     for field in fields if "cite" not in kind else ():
         try:
@@ -276,7 +276,7 @@ def _canvas(
 
 
 def _attached(message: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the attached files; an image that stands in *parts* gets its name there."""
+    """Yield the attached files; an image in *parts* gets its name there."""
     about = message.get("metadata")
     given = about.get("attachments") if isinstance(about, dict) else None
     for one in given if isinstance(given, list) else ():
@@ -290,7 +290,7 @@ def _attached(message: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[
 
 
 def _parts(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a content in the words of docs/parts.md."""
+    """Yield the parts of a content in the form of docs/parts.md."""
     given = content.get("parts", [content])
     given = [] if given is None else given  # an answer that failed
     for part in given if isinstance(given, list) else [content]:

@@ -1,8 +1,8 @@
 """
-Conversations of other programs: one table says where each keeps what.
+Conversations of other programs: one table with the place of each field.
 
-A row has the paths of a conversation and of its messages. If names are not enough to read a
-message, the row has a function. If messages name the one before them, the branch on the screen
+A row has the paths of a conversation and of its messages. If paths are not enough to read a
+message, the row has a function. If messages name the message before them, the branch on the screen
 becomes the session, and the others its branches.
 """
 
@@ -53,10 +53,10 @@ class Said(Record):
     A message of a conversation, or a node of its tree without one.
 
     Attributes:
-        role: As the program calls it; "" for a node that says nothing.
-        parts: In the words of docs/parts.md.
-        id: Id of the node; "" means by its place and content.
-        parent: The node that it stands after; None means the one before it, "" none.
+        role: The role in the program's words; "" for a node without content.
+        parts: In the form of docs/parts.md.
+        id: Id of the node; "" means one computed from its place and content.
+        parent: The node before it; None means the one before it in the file, "" none.
     """
 
     role: str
@@ -69,25 +69,24 @@ class Said(Record):
 
 class Chat(Record):
     """
-    How a program keeps conversations.
+    Where a program's files have conversations.
 
-    A path is names with dots, or several of them with "|": the first that leads to something
-    counts.
+    A path is names with dots, or several of them with "|"; the first path with a value counts.
 
     Attributes:
-        label: What it is, for messages.
-        marks: The paths that a record of it has, in a text with blanks, some with "=" and a
-            value. Of a text the pattern that it begins with.
-        said: Yields the messages of an element of *messages*.
+        label: Its description in messages.
+        marks: The paths in its records, separated by blanks, some with "=" and a value. For a text
+            it is the pattern at its beginning.
+        said: Yields the messages in an element of *messages*.
         messages: The path of the list of messages, or of the object with them by id.
-        lists: The path of a list of conversations in the record that a file is.
+        lists: The path of a list of conversations in a record that is a whole file.
         current: The path of the id of the last message on the screen.
-        system: The path of what the model was told before all messages.
-        files: Patterns of their names.
+        system: The path of the instructions before all messages.
+        files: Patterns of the file names.
         split: Yields the conversations of a text.
-        is_whole: A file is one conversation, and its lines or elements are the messages.
-        is_log: Or its lines are changes of the record; see `_replayed`.
-        is_captured: An agent wrote down what its tools gave: keys are redacted.
+        is_whole: Whether a file is one conversation, whose lines or elements are the messages.
+        is_log: Whether its lines are changes of one record; see `_replayed`.
+        is_captured: Whether an agent recorded the output of its tools, so that keys are redacted.
     """
 
     label: str
@@ -109,7 +108,7 @@ class Chat(Record):
 
 def at(value: Any, paths: str) -> Any:
     """
-    Return what the first of some paths leads to, None for nothing; "*" is any of the first values.
+    Return the value at the first path that has one, or None; "*" is any of the first values.
 
     >>> at({"chat": {"messages": [{"id": 7}]}}, "id|chat.*.0.id")
     7
@@ -155,7 +154,7 @@ def _has_marks(record: dict[str, Any], chat: Chat) -> bool:
 
 
 def _fits(record: Any, paths: str, value: str = "") -> bool:
-    """Return whether a path leads to something, and to *value* if that is given."""
+    """Return whether a path has a value, or exactly *value* if that is given."""
     found = at(record, paths)
     return found is not None and (not value or found == value)
 
@@ -185,7 +184,7 @@ def _read(request: Request, chat: Chat) -> Read:
 
 
 def _whole(request: Request, name: str, stem: str, chat: Chat) -> Read:
-    """Yield the conversation that a file is, and a group for each record that is broken."""
+    """Yield the conversation that a file is, and a group for each broken record."""
     people = _people(request.tree)
     if request.tree.is_array(name):
         found: Iterator[tuple[str, Any]] = elements(request, [name], "message")
@@ -212,9 +211,10 @@ WHOLE, SET, PUSH, CUT = range(4)  # kinds of lines
 
 def _replayed(request: Request, name: str) -> Any:
     """
-    Return the record that a log of VS Code leads to, without what is broken or of a new kind.
+    Return the record that a log of VS Code describes, without broken lines and unknown kinds.
 
-    A line is all of it, or puts `v` at the path `k`, or behind the first `i` of the list there.
+    A line is the whole record, or sets the path `k` to `v`, or adds `v` after the first `i` of the
+    list there.
     """
     state: Any = {}
     for _, line in line_values(request, [name]):
@@ -272,7 +272,7 @@ def conversation_items(
     place: str, about: dict[str, Any], said: list[Said], current: str | None = None
 ) -> Iterator[Item]:
     """
-    Yield a session and its messages, and what is left out of them.
+    Yield a session and its messages, and the parts that were left out.
 
     Args:
         about: Name, title and time of the session.

@@ -237,7 +237,7 @@ def _said(row: dict[str, str]) -> _Said:
 
 
 def _own_entry(place: str, row: dict[str, str]) -> Iterator[Item]:
-    """Yield the entry of a row; one that does not contain any more is left out."""
+    """Yield the entry of a row; an inactive one is left out."""
     if row.get("state") == OLD:
         yield left_out(place, "entries", f"they hold no longer; {WHY}")
         return
@@ -250,7 +250,7 @@ def _own_entry(place: str, row: dict[str, str]) -> Iterator[Item]:
 
 
 def _refuse_several(shown: str, users: list[str]) -> None:
-    """Refuse an export that contains the memory of several users: they would become one."""
+    """Refuse an export with the memory of several users, which would be mixed."""
     if len(users) > 1:
         raise InvalidInput(
             f"{shown} has the memory of {len(users)} users ({', '.join(users)}), and the import "

@@ -1,15 +1,15 @@
 """
 SQLite files of other programs: any table with named columns, and those of some programs.
 
-A format gives JSON lines of the import for each record; the file may be a stranger's, so what
-it may cost is bounded (`memdb.formats.sqlite_files`).
+A format yields JSON lines of the import for each record. The file may come from an untrusted
+source, so its cost is limited (`memdb.formats.sqlite_files`).
 - `llm`: the logs.db of simonw's llm, threads of messages (0.36 and later) and responses (before).
-- `lossless-claw`: its lcm.db, every message of a conversation. Its summaries are not taken:
-  memdb condenses the same messages by itself.
-- `langgraph`: the items of its SqliteStore. Their vectors are not taken: they are made again if
-  the file has an embedder.
+- `lossless-claw`: its lcm.db, every message of a conversation. Its summaries are not imported:
+  memdb summarises the same messages itself.
+- `langgraph`: the items of its SqliteStore. Their vectors are not imported; they are computed again
+  if the file has an embedder.
 - `hermes`, `opencode`, `memware`: conversations, by a row of `CHATS` each.
-- `cpersona`, `engrava`, `memware`: memories, by rows of `FACTS`; their vectors are not taken.
+- `cpersona`, `engrava`, `memware`: memories, by rows of `FACTS`; their vectors are not imported.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def database_format(name: str, label: str, tables: str, lines: Lines) -> Format:
 
     Args:
         tables: The tables that it has, each with columns of it: "a x y, b x z".
-        lines: Yields the records in at most this many rows of a table.
+        lines: Yields the records, reading at most this many rows of a table.
     """
     needs = {table: {*columns} for table, *columns in map(str.split, tables.split(","))}
 
@@ -75,7 +75,7 @@ def database_format(name: str, label: str, tables: str, lines: Lines) -> Format:
 
 
 def _tables(tree: Tree) -> dict[str, frozenset[str]]:
-    """Return the columns of each table; {} for what is not a database of another program."""
+    """Return the columns of each table; {} for a file that is not another program's database."""
     if not tree.is_database:
         return {}
     if is_memdb(tree.path):
@@ -149,7 +149,7 @@ def _row_lines(row: dict[str, Any], columns: TableColumns) -> Iterator[dict[str,
 
 
 def _by(source: Database, table: str, key: str, most: int) -> dict[Any, list[dict[str, Any]]]:
-    """Return the rows of a table by a column; {} where the file has no such table."""
+    """Return the rows of a table by a column; {} if the file has no such table."""
     found: dict[Any, list[dict[str, Any]]] = {}
     for row in read_rows(source, table, (key,), most) if table in source.table_names() else ():
         found.setdefault(row[key], []).append(row)
@@ -250,7 +250,7 @@ def _turns_of(
 
 
 def _llm_part(row: dict[str, Any], fragments: dict[Any, Any]) -> dict[str, Any]:
-    """Return a part in the words of docs/parts.md."""
+    """Return a part in the form of docs/parts.md."""
     try:
         payload = json.loads(row["payload"]) if row["payload"] else {}
     except ValueError:
@@ -341,10 +341,10 @@ def _conversation(
 
 def _is_twin(entry: object, entries: set[object]) -> bool:
     """
-    Return whether a message is there already, and note it.
+    Return whether a message was seen before, and note it.
 
-    A turn that was tried again is stored twice: as it ran, without an entry of the transcript,
-    and from the transcript. Two entries are two messages.
+    A repeated turn is stored twice: as it ran, without an entry of the transcript, and from the
+    transcript. Two entries are two messages.
 
     Args:
         entries: Entries of the messages with the same role, words, time and calls.
@@ -355,7 +355,7 @@ def _is_twin(entry: object, entries: set[object]) -> bool:
 
 
 def _claw_words(message: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the text of a message, or its parts if it calls tools or is what one answered."""
+    """Return the text of a message, or its parts if it calls tools or is a result."""
     text = plain_text(message["content"])
     tools = [one for one in rows if one["part_type"] == "tool"]
     if message["role"] == "tool":
@@ -402,14 +402,14 @@ def _item(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 class Tables(Record):
     """
-    How a database keeps conversations.
+    Where a database has conversations.
 
     Attributes:
         messages: The table of messages, and the column with the session of each.
-        said: Yields what a message says, given its row and those of its parts.
+        said: Yields the content of a message from its row and the rows of its parts.
         order: The column by which the messages of a session follow each other.
         sessions: The table of sessions, by `id`; "" for none.
-        time: Time of a session, as `at` takes it.
+        time: Time of a session, in a form for `at`.
         parts: The table of parts, by `message_id`.
     """
 
@@ -463,7 +463,7 @@ def _hermes(row: dict[str, Any], _parts: list[dict[str, Any]]) -> Iterator[Said]
 
 
 def _opencode(row: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[Said]:
-    """Yield a message: what was said, what the program added, and what tools gave."""
+    """Yield messages: texts, texts that the program added, and results of tools."""
     about = json.loads(row["data"])
     said: dict[str, list[dict[str, Any]]] = {}
     for part in (json.loads(one["data"]) for one in rows):
@@ -508,10 +508,10 @@ class Facts(Record):
     A table of memories.
 
     Attributes:
-        text: The columns that say it, in their order.
-        time: The column of when it was learnt.
-        kept: Columns that go into the metadata.
-        gone: The column that has a value where a memory no longer holds.
+        text: The columns with the text, in order.
+        time: The column with the time when it was learnt.
+        kept: Columns that are stored as metadata.
+        gone: The column that has a value if a memory is no longer valid.
     """
 
     table: str

@@ -1,10 +1,10 @@
 """
 JSON lines: the export of memdb, and lines written by hand or by another program.
 
-A line with a `kind` has the fields of the export; a hand-written one may leave
-out those that memdb finds itself. A line without `kind` is an entry, if it has a
-category and no role (flowcraft's long_term/*.jsonl), else a message:
-{"role": "user", "content": "Hello"}, or one of a provider, see docs/parts.md.
+A line with a `kind` has the fields of the export; a hand-written one may leave out those that memdb
+adds itself. A line without `kind` is an entry, if it has a category and no role (flowcraft's
+long_term/*.jsonl), else a message: {"role": "user", "content": "Hello"}, or one of a provider, see
+docs/parts.md.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _read(request: Request) -> Read:
 
 
 def _read_export(request: Request) -> Read:
-    """Yield the items of each line alone: what cannot be read stops the import."""
+    """Yield the items of each line alone; an unreadable line stops the import."""
     for place, number, line in _lines(request):
         try:
             given = parse_line(number, line)
@@ -93,7 +93,7 @@ def _items(session: str | None, place: str, numbered: tuple[int, bytes]) -> Iter
 def read_line(
     given: Any, session: str | None, number: int, line: bytes
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield kind and fields of what a line describes: several messages, where roles mix."""
+    """Yield kind and fields of a line's records: several messages if roles are mixed."""
     if not isinstance(given, dict):
         raise InvalidInput("the line is not a JSON object: write one object per line")
     kind = given.get("kind")
@@ -196,7 +196,7 @@ def _bare_entry(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a line without kind as a message; fields it does not know become metadata."""
+    """Return a line without kind as a message; unknown fields become metadata."""
     rest = dict(given)
     fields: dict[str, Any] = {name: rest.pop(name) for name in BARE_FIELDS if name in rest}
     renamed = {}
@@ -219,7 +219,7 @@ def _bare_message(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _claim_export(tree: Tree) -> list[str]:
-    """Claim a file that begins as an export of memdb."""
+    """Claim a file that begins like an export of memdb."""
     return [name for name in tree.candidates("*.jsonl") if _kind(tree, name) == "memdb"]
 
 

@@ -57,7 +57,7 @@ def read(conversation: dict[str, Any]) -> Iterator[Item]:
     Yield the messages of *conversation*, session by session.
 
     Raises:
-        InvalidInput: a speaker, a time or a turn is not as in LoCoMo.
+        InvalidInput: a speaker, a time or a turn is not in LoCoMo's form.
     """
     talk = _talk_of(conversation)
     for number in _numbers(talk):

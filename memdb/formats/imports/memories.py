@@ -1,8 +1,8 @@
 """
-Facts that another memory kept.
+Facts from other memories.
 
-- `mem0`: what its `get_all` or export gives, as JSON. Each memory becomes an entry with its time,
-  its categories as keywords, and its metadata, of the user that is given or that it names.
+`mem0`: the JSON of its `get_all` or export. Each memory becomes an entry with its time, its
+  categories as keywords, and its metadata. Its user is the given one, or the one that it names.
 - `mcp-memory`: the file of the official MCP memory server, with entities, observations and
   relations as lines. The graph becomes an artifact, and each observation and relation an entry,
   so that `recall` finds it.
@@ -69,7 +69,7 @@ def _read_mem0(request: Request) -> Read:
 
 
 def _of_each(request: Request) -> Read:
-    """Yield the memories of each user; first what names none, which needs a user."""
+    """Yield the memories of each user; first those that name none, which need a user."""
     by_user: dict[str, list[tuple[str, Any]]] = {"": []}
     for place, value in nested(elements(request, request.names, "memory"), "memory", _memories):
         by_user.setdefault(_user_of(value) or "", []).append((place, value))
@@ -87,12 +87,12 @@ def _of_each(request: Request) -> Read:
 
 
 def _names_user(tree: Tree, names: list[str]) -> bool:
-    """Return whether one of the first memories says whose it is."""
+    """Return whether one of the first memories names its user."""
     return any(_user_of(one) for name in names for one in _firsts(tree.peek(name)))
 
 
 def _user_of(value: Any) -> Any:
-    """Return whose memory something is; None for one that does not say it."""
+    """Return the user of a memory; None if it names none."""
     user = value.get("user_id") if _is_memory(value) else None
     return user if isinstance(user, str) else None
 
@@ -151,7 +151,7 @@ def _read_graph(request: Request) -> Read:
 
 
 def _line(place: str, value: Any, kept: dict[str, str]) -> Iterator[Item]:
-    """Yield what a line says as entries; add it to *kept*, the lines of the graph."""
+    """Yield a line's statements as entries, and add it to *kept*, the lines of the graph."""
     if not isinstance(value, dict) or not _is_line(value):
         yield left_out(place, "lines", "they are neither an entity nor a relation")
         return
@@ -171,7 +171,7 @@ def _line(place: str, value: Any, kept: dict[str, str]) -> Iterator[Item]:
 
 
 def _facts(value: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a sentence for each thing that a line says, and where it is from."""
+    """Yield a sentence for each statement of a line, and its source."""
     if value["type"] == "relation":
         relation = value["relationType"].replace("_", " ")
         yield f"{value['from']} {relation} {value['to']}", {"relation": value["relationType"]}

@@ -37,13 +37,13 @@ _KEY = re.compile(r"([\w][\w -]*):(?:\s+(.*))?$")
 
 
 def _claim_markdown(tree: Tree) -> list[str]:
-    """Claim files that are called as Markdown is, and the texts beside them."""
+    """Claim files with a Markdown name, and text files beside them."""
     names = tree.named(*MARKDOWN)
     return sorted([*names, *tree.named(*TEXT)]) if names else []
 
 
 def _claim_text(tree: Tree) -> list[str]:
-    """Claim files that are called as text is."""
+    """Claim files with the name of a text."""
     return tree.named(*TEXT)
 
 
@@ -77,7 +77,7 @@ def _time(front: dict[str, Any]) -> int | None:
 
 
 def _day(name: str) -> int | None:
-    """Return the day that the name of a daily note begins with, None if it does not."""
+    """Return the day at the beginning of a daily note's name, None if there is none."""
     return iso_ms(PurePath(name).name[:DAY_CHARS].replace("_", "-"))
 
 
@@ -99,10 +99,10 @@ def _metadata(front: dict[str, Any], body: str) -> dict[str, Any]:
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     r"""
-    Return the fields between the lines of `---` at the top of a note, and what follows.
+    Return the fields between the lines of `---` at the top of a note, and the rest.
 
-    Only the flat form that notes use is read: texts, and lists of texts; other YAML is kept
-    as the text it is.
+    Only the flat form that notes use is read: texts, and lists of texts; other YAML is kept as
+    text.
 
     >>> split_front_matter("---\ntitle: Oslo\ntags: [trip, tent]\n---\nPack.")
     ({'title': 'Oslo', 'tags': ['trip', 'tent']}, 'Pack.')

@@ -1,8 +1,8 @@
 """
-Messages as OpenAI's APIs take them: an array of them, or lines of a fine-tuning file.
+Messages in the form of OpenAI's APIs: an array of them, or lines of a fine-tuning file.
 
 An array is one conversation, and so is each line or object with `messages`; it is named by
-the file and its number. What a message may be says `memdb.formats.provider_messages`.
+the file and its number. `memdb.formats.provider_messages` defines the forms of a message.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _read(request: Request) -> Read:
 
 
 def _whole(request: Request, name: str, title: str) -> tuple[str, Any]:
-    """Return place and value of the conversation that a file is, or the error in its place."""
+    """Return place and value of the conversation that a file is, or the error as its value."""
     messages = [message for _, message in elements(request, [name], "message")]
     broken = [one for one in messages if isinstance(one, Exception)]
     value = broken[0] if broken else {"session": title, "messages": messages}
@@ -70,7 +70,7 @@ def _conversations(request: Request, name: str, title: str) -> Iterator[tuple[st
 
 
 def _is_lines(tree: Tree, name: str) -> bool:
-    """Return whether the first line of a file is an object, or a value with lines behind it."""
+    """Return whether the first line of a file is an object, or a value with lines after it."""
     with tree.open(name, counts=False) as source:
         lines = [line for _, line in islice(source.lines(), 2)]
     try:

@@ -1,8 +1,8 @@
 """
-Conversations that are trees: a question was edited, or an answer was made again.
+Conversations that are trees, because a question was edited or an answer was repeated.
 
-An export gives each node the one that it stands after. The nodes on the screen come first, so
-they become the session, and the others its branches (`memdb.transfer.messages`).
+An export names the node before each node. The nodes on the screen come first, so they become the
+session, and the others its branches (`memdb.transfer.messages`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def parents_of(said: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
     """
-    Return what each node stands after; one whose parent is not there, behind the one before it.
+    Return the node before each node; if the parent is absent, the one before it in the export.
 
     Args:
-        said: Id and parent of each node, in the order of the export; None for a first one.
+        said: Id and parent of each node, in the order of the export; None for a first node.
     """
     nodes = [*said]
     ids = {node for node, _ in nodes}
@@ -37,7 +37,7 @@ def parents_of(said: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:
 
 def way_to(parents: Parents, last: str | None) -> list[str]:
     """
-    Return the nodes from the first one to *last*; a parent that is not there ends the way.
+    Return the nodes from the first one to *last*; an absent parent ends the path.
 
     Raises:
         InvalidInput: a node is its own ancestor.
@@ -55,14 +55,14 @@ def way_to(parents: Parents, last: str | None) -> list[str]:
 
 
 def last_nodes(parents: Parents) -> list[str]:
-    """Return the nodes that no other stands after, in their order."""
+    """Return the nodes that no other node follows, in order."""
     inner = set(parents.values())
     return [node for node in parents if node not in inner]
 
 
 def newest_last(parents: Parents, times: Mapping[str, int | None]) -> str | None:
     """
-    Return the newest of the `last_nodes`, the later one of two of a time; None if there is none.
+    Return the newest of the `last_nodes`, the later one of equal times, or None.
     """
     last = reversed(last_nodes(parents))
     return max(last, key=lambda node: times[node] or 0, default=None)
@@ -70,9 +70,9 @@ def newest_last(parents: Parents, times: Mapping[str, int | None]) -> str | None
 
 def in_order(parents: Parents, current: str | None) -> list[str]:
     """
-    Return all nodes, each behind its parent, first those of the way to *current*.
+    Return all nodes, each after its parent, and first those on the path to *current*.
 
-    Nodes that are their own ancestors, and what stands after those, are left out.
+    Nodes that are their own ancestors are left out, with all nodes after them.
     """
     found = way_to(parents, current)
     taken = set(found)
@@ -93,8 +93,8 @@ def message_before(parents: Parents, node: str, ends: Mapping[str, str | None]) 
     Return the external id of the last message imported before a node; None if there is none.
 
     Args:
-        ends: The last message of each node that was read, those before *node* among them. A node
-            without messages has the last one before it.
+        ends: The last message of each node that was read, including those before *node*. A node
+            without messages has the last message before it.
     """
     parent = parents[node]
     while parent is not None and parent in parents and parent not in ends:

@@ -1,8 +1,8 @@
 """
-Transcripts of coding agents, as their hooks capture them: same sessions, ids and projects.
+Transcripts of coding agents, with the sessions, ids and projects that hooks use.
 
-So `memdb import` does not store again what a hook or `memdb agent import` stored, and vice
-versa. A record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
+So `memdb import` does not store again what a hook or `memdb agent import` stored, and the other way
+round. A record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MARKS = {
 
 
 def _claim(tree: Tree, program: str) -> list[str]:
-    """Claim files one of whose first lines is of a program."""
+    """Claim files with a line of a program among their first lines."""
     if tree.is_database:
         return []
     names = [name for name in tree.candidates("*.jsonl", "*.json") if _may_be(name)]
@@ -120,7 +120,7 @@ class _Transcript:
             yield from groups(found, partial(self._line, head, title, said))
 
     def _scan(self, head: Head, read: Callable[[dict[str, Any]], Line]) -> list[Line]:
-        """Return the lines, and note which of them later ones took the place of."""
+        """Return the lines, and note which of them later ones replaced."""
         lines, prompts = [], Prompts()
         way: list[tuple[int, list[str]]] = []
         steps: dict[str, int] = {}  # of the way, by the ids of its messages
@@ -149,7 +149,7 @@ class _Transcript:
     def _line(
         self, head: Head, title: str, known: str, place: str, line: tuple[int, bytes]
     ) -> Iterator[Item]:
-        """Yield the messages of a line; *known* is what others say for certain."""
+        """Yield the messages of a line; *known* contains certain facts from other lines."""
         at, raw = line
         if not raw.strip():
             return
@@ -181,7 +181,7 @@ class _Transcript:
             yield Item(place, "message", {**given, "session": session})
 
     def _lines(self, *, counts: bool = False) -> Iterator[tuple[int, int, bytes]]:
-        """Yield where each line begins and ends, and its bytes with the line end."""
+        """Yield start and end of each line, and its bytes with the line end."""
         at = 0
         if self._name.endswith(".json"):
             # Gemini CLI before 2026 rewrites a document as a whole.
