@@ -1,10 +1,10 @@
 """
 Text blocks of a context: remembered text as one user message, and what it costs.
 
-Summaries and excerpts are marked as reference data, so that remembered text
-never has the authority of the system text. A block is a frame around lines;
-its tokens are counted as a whole, so the figure is exact for every counter.
-`Excerpts` makes the block of entries and older messages found for a question.
+Summaries and excerpts are marked as reference data, so remembered text never has the authority of
+the system text. A block is a frame around lines; its tokens are counted as a whole, so the figure
+is exact for every counter. `Excerpts` makes the block of entries and older messages found for a
+question.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Line(Record):
     A line of a block, with the piece that accounts for its tokens.
 
     Attributes:
-        day: Day of an excerpt, and behind a comma the other conversation that it is of. Excerpts
-            of one day and conversation stand under one line that names them.
+        day: Day of an excerpt, followed by a comma and the title of the other conversation.
+            Excerpts of one day and conversation follow one line that names both.
         tokens: What `with_costs` counted, 0 before.
     """
 
@@ -82,7 +82,7 @@ class Block(Record):
 def message_piece(
     kind: str, message: Message, tokens: int, reason: str, place: tuple[int, str]
 ) -> Piece:
-    """Return the piece of a stored message; *place*: its number in the context, its session."""
+    """Return the piece of a stored message; *place*: its number in the context and its session."""
     number, session = place
     return Piece(
         kind,
@@ -142,7 +142,7 @@ def block(lines: Sequence[Line], frame: tuple[str, str], counting: Counting, ses
 
 def _scaled(costs: Sequence[int], whole: int) -> list[int]:
     """
-    Return *costs* made smaller in proportion, so that they sum up to *whole*.
+    Return *costs* reduced in proportion, so that their sum is *whole*.
 
     >>> _scaled([3, 3, 3], 7)
     [2, 2, 3]
@@ -190,10 +190,10 @@ class Recalled(Record):
     Attributes:
         entries: Hits of the question, best first.
         messages: Hits of the question, best first, passages of artifacts among them.
-        pinned: Ids of entries that belong into every context, the most important first.
+        pinned: Ids of entries that belong in every context, most important first.
         others: Ids of the newest of the other entries, by category.
         load: Returns entries by their ids, in order.
-        own_no: The scope whose entries are named by their numbers.
+        own_no: The scope whose entries are named by number.
         before: By the id of an entry, the one that it outdates.
     """
 
@@ -210,7 +210,7 @@ class Excerpts:
     """Words entries and recalled messages as a block."""
 
     def __init__(self, counting: Counting, *, flagged: bool) -> None:
-        """Count tokens with *counting*; *flagged*: whether to show what is flagged, at the end."""
+        """Count tokens with *counting*; *flagged*: whether to show flagged texts, at the end."""
         self._counting = counting
         self._flagged = flagged
 
@@ -221,7 +221,7 @@ class Excerpts:
         Pinned entries come first, then those that match the question, then the newest.
 
         Args:
-            recalled: What there is to show.
+            recalled: The texts that may be shown.
             room: Tokens of the block, its frame included.
             left: The same if all entries fit into it; it may be less than *room*.
         """
@@ -252,9 +252,9 @@ class Excerpts:
         """
         Return *known* and the best messages and passages of *found* within *limit* tokens.
 
-        Files and those of other conversations come first, by day; then those of *session*, by seq.
-        None means that nothing fits, or all of it is in *shown* (seqs that are
-        in the context anyway).
+        Files and texts of other conversations come first, by day; then those of *session*, by seq.
+        None means that nothing fits, or all of it is in *shown* (seqs that are in the context
+        anyway).
         """
         room = limit - frame_tokens(RECALLED, self._counting) - 1 - _cost(known)
         if room < 0:
@@ -281,7 +281,7 @@ class Excerpts:
         return None
 
     def _ordered(self, lines: list[Line]) -> list[Line]:
-        """Return the lines with the flagged ones behind a line of their own, or without them."""
+        """Return the lines with the flagged ones after a heading line, or without them."""
         flagged = [line for line in lines if line.piece.trust == FLAGGED]
         lines = self._with_days([line for line in lines if line.piece.trust != FLAGGED])
         if not (flagged and self._flagged):
@@ -291,7 +291,7 @@ class Excerpts:
         return [*lines, *mark, *self._with_days(flagged)]
 
     def _with_days(self, lines: list[Line]) -> list[Line]:
-        """Return *lines* with a line that names the day before the first excerpt of each."""
+        """Return *lines* with a line for each new day before its first excerpt."""
         dated: list[Line] = []
         day = ""
         for line in lines:
@@ -303,7 +303,7 @@ class Excerpts:
         return dated
 
     def _counted(self, lines: Iterator[Line]) -> Iterator[Line]:
-        """Count *lines* as they are wanted."""
+        """Count *lines* when they are needed."""
         while some := list(islice(lines, COUNTED_AT_ONCE)):
             yield from with_costs(some, self._counting)
 
@@ -341,7 +341,7 @@ def _is_of(source: Source, session: str) -> bool:
 
 
 def _known_lines(recalled: Recalled) -> Iterator[Line]:
-    """Yield a line per pinned entry, then per hit of the question, then per other entry."""
+    """Yield a line per pinned entry, then per hit, then per other entry."""
     for entry in _loaded(recalled.pinned, recalled):
         yield _entry_line(entry, _pinned_reason(entry), recalled)
     for hit in recalled.entries:
@@ -351,7 +351,7 @@ def _known_lines(recalled: Recalled) -> Iterator[Line]:
 
 
 def _loaded(ids: Sequence[int], recalled: Recalled) -> Iterator[Entry]:
-    """Yield the entries of *ids*, read as they are wanted."""
+    """Yield the entries of *ids*, which are read when they are needed."""
     for start in range(0, len(ids), COUNTED_AT_ONCE):
         yield from recalled.load(ids[start : start + COUNTED_AT_ONCE])
 
@@ -395,7 +395,7 @@ def _hit_line(hit: Hit, session: str) -> Line:
 
 
 def _named(title: str | None) -> str:
-    """Return how another conversation is named; a title that reads like an order is left out."""
+    """Return the name of another conversation; a title that reads like an order is left out."""
     if not title or trust_of_text(title) == FLAGGED:
         return "other chat"
     return f"other chat: {clipped(prompt_line(title), TITLE_CHARS)}"

@@ -1,11 +1,11 @@
 """
-Context service: the messages to hand to a model, within a token budget.
+Context service: the messages for a model, within a token budget.
 
 It consists of the system text, summaries of older messages, hits for the
 question, and the newest messages unchanged. Each token belongs to one piece, and
-each piece gives its reason. The tail begins where a leaf of the summary DAG
-begins, unless that makes it much shorter. So the beginning of the context stays
-the same for several turns, and a provider's prompt cache keeps hitting.
+each piece gives its reason. The tail begins where a leaf of the summary DAG begins, unless that
+makes it much shorter. So the beginning of the context stays the same for several turns, and a
+provider's prompt cache continues to work.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class ContextService:
         settings: Settings,
     ) -> None:
         """
-        Read *db*, count by *counting*.
+        Read *db*, and count with *counting*.
 
         Args:
             search: Returns the search service, if there is a question.
-            profiles: Returns the service that knows which entries belong into every prompt.
+            profiles: Returns the service that knows which entries belong in every prompt.
             settings: The shares of a budget.
         """
         self._db = db
@@ -135,13 +135,13 @@ class ContextService:
         scope_messages: bool = True,
     ) -> ContextWindow:
         """
-        Return the messages to hand to a model; see `Session.context`.
+        Return the messages for the model; see `Session.context`.
 
         Summaries and embeddings that are due are made first, a batch of them.
 
         Args:
-            scope_messages: False quotes no message of another session, and only the artifacts of
-                this one.
+            scope_messages: False quotes no message of another session, and only artifacts of this
+                one.
 
         Transaction: one snapshot without a question; with one a second, after
         the question was embedded; with a reranker a third.
@@ -193,7 +193,7 @@ class ContextService:
     def _retrieve(
         self, search: SearchService, owner: ScopeRef, session: str, request: SearchRequest
     ) -> Retrieved | None:
-        """Return the first snapshot of the search, after what is due was made."""
+        """Return the first snapshot of the search, after due work was done."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             is_due = request.count_use and target and self.summaries.is_behind(tx, target)
@@ -213,7 +213,7 @@ class ContextService:
         hits: Mapping[str, Sequence[Hit]] = NO_HITS,
         asked: Sequence[str] = (),
     ) -> ContextWindow:
-        """Return the context with the hits of a question of the words *asked*."""
+        """Return the context with the hits for a question with the words *asked*."""
         target = find_session(tx, owner, session)
         profiles = self._profiles()
         pinned, others, before = profiles.known(owner, session)
@@ -229,7 +229,7 @@ class ContextService:
 
 
 class _Plan:
-    """One context being put together, inside one read."""
+    """One context under construction, inside one read."""
 
     def __init__(
         self, service: ContextService, tx: Tx, place: tuple[int, str], budget_tokens: int
@@ -246,7 +246,7 @@ class _Plan:
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
 
     def window(self, recalled: Recalled) -> ContextWindow:
-        """Return the context; *recalled* as for `Excerpts.block`."""
+        """Return the context; *recalled* as in `Excerpts.block`."""
         left = self._budget - self._head.tokens
         newest, complete = self._capped(*self._newest(left))
         session = newest.tokens + self._opening_cost(newest)
@@ -276,7 +276,7 @@ class _Plan:
             share = -(-100 * used // rest)
 
     def _system(self) -> Tail:
-        """Return the system messages that the session begins with."""
+        """Return the system messages at the beginning of the session."""
         head = head_seq(self._tx, *self._place)
         found = messages.list_after(self._tx, *self._place, 0, head) if head else []
         found = [one for one in found if one.seq <= head]
@@ -291,11 +291,10 @@ class _Plan:
 
     def _newest(self, limit: int) -> tuple[Tail, bool]:
         """
-        Return the newest messages up to the first beyond *limit*, and whether these are all.
+        Return the newest messages up to the first one beyond *limit*, and whether these are all.
 
-        The newest unit is whole if its first message is among the newest
-        `FIRST_PAGE` before the limit is met. One more page is read if a tool
-        answers a call that was not read.
+        The newest unit is whole if its first message is among the newest `FIRST_PAGE` before the
+        limit is reached. One more page is read if a tool answers a call that was not read.
         """
         found: list[Message] = []
         costs: list[int] = []
@@ -336,7 +335,7 @@ class _Plan:
         return Tail(newest.messages[start:], newest.costs[start:]), False
 
     def _least(self, newest: Tail) -> int:
-        """Return the tokens of the newest unit, whole, and of the line that names the others."""
+        """Return the tokens of the whole newest unit, and of the line about the others."""
         if not newest.messages:
             return 0
         unit = sum(newest.costs[unit_starts(newest.messages)[-1] :])
@@ -344,12 +343,11 @@ class _Plan:
 
     def _split(self, newest: Tail, left: int, share: int) -> tuple[Tail, Block | None]:
         """
-        Return the fresh tail and the summaries of all that is older, within *left* tokens.
+        Return the fresh tail and the summaries of all older messages, within *left* tokens.
 
-        *share* of them (percent) is left for the hits. Tokens that the
-        summaries do not need go to the tail. Both depend on where the tail
-        begins, not on how far it has grown. So the text of the summaries stays
-        the same until the tail begins elsewhere.
+        *share* percent of them are left for the hits. Tokens that the summaries do not need go to
+        the tail. Both depend on the start of the tail, not on its length. So the text of the
+        summaries stays the same until the tail begins at another place.
         """
         self._shortened = set()
         room = left - left * share // 100
@@ -392,7 +390,7 @@ class _Plan:
 
     @staticmethod
     def _start_within(newest: Tail, grids: list[list[int]], limit: int) -> int | None:
-        """Return where a long tail within *limit* begins, as coarse as possible. None: nowhere."""
+        """Return the start of a long tail within *limit*, as coarse as possible. None: nowhere."""
         found: list[tuple[int, int]] = []
         for starts in grids:
             best = (0, 0)
@@ -434,10 +432,10 @@ class _Plan:
     @staticmethod
     def _within_unit(newest: Tail, start: int, limit: int) -> int:
         """
-        Return where a unit may be cut so that its end is within *limit*; *start*: nowhere.
+        Return where a unit can be cut so that its end is within *limit*; *start*: nowhere.
 
-        Tool messages that answer nothing make one unit, however many there
-        are; between them nothing is torn.
+        Tool messages without a call are one unit, however many there are; between them any cut is
+        allowed.
         """
         loose = orphans(newest.messages)
         place = len(newest.messages)
@@ -450,7 +448,7 @@ class _Plan:
         return start if place == len(newest.messages) else place
 
     def _opening_cost(self, tail: Tail) -> int:
-        """Return the tokens of a user's message to put first, 0 if there is one."""
+        """Return the tokens of a user's message that must be added at the beginning, or 0."""
         if not tail.messages or tail.messages[0].role == "user":
             return 0
         (tokens,) = self._counting.count_many([OPENING])

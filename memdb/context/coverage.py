@@ -2,9 +2,9 @@
 Coverage: the summaries of everything before the fresh tail, within a token budget.
 
 The frontier of the summary DAG covers each seq once. A summary that reaches into
-the tail is replaced by its sources. Messages that have no leaf yet, or whose leaf
-reaches into the tail, are condensed on the spot. A summary that does not fit is
-shortened, the oldest first. Every omitted range is marked.
+the tail is replaced by its sources. Messages without a leaf, or with a leaf that reaches into the
+tail, are condensed on the spot. A summary that does not fit is shortened, oldest first. Every
+omitted range is marked.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ OMITTED_REASON = (
 
 
 class Part(Record):
-    """A span and its summary; *summary_id* is None if that was made on the spot."""
+    """A span and its summary; *summary_id* is None if the summary was made on the spot."""
 
     first_seq: int
     last_seq: int
@@ -91,7 +91,7 @@ class Coverage:
     def __init__(
         self, tx: Tx, summaries: Summaries, counting: Counting, place: tuple[int, str]
     ) -> None:
-        """Cover the session *place* (id and name)."""
+        """Cover the messages of the session *place* (id and name)."""
         self._tx = tx
         self._summaries = summaries
         self._counting = counting
@@ -102,7 +102,7 @@ class Coverage:
         """
         Return whether summaries are worth their share of a budget.
 
-        Summaries by a model are; extracts are if they cost less than a message.
+        Summaries by a model are worth it; extracts are if they cost less than a message.
 
         Args:
             costs: Tokens of each of the newest messages.
@@ -117,8 +117,8 @@ class Coverage:
         """
         Return the summaries of *first_seq* to *end_seq* within *limit* tokens.
 
-        None means that the range is empty. The block may exceed *limit* only if
-        the sentence that names the omitted range does.
+        None means that the range is empty. The block exceeds *limit* only if the sentence about the
+        omitted range does.
         """
         if end_seq < first_seq:
             return None
@@ -214,8 +214,8 @@ class Coverage:
         """
         Return a line for each part, newest first, as long as they fit.
 
-        Each of two zones has its own limit, and leaves the rest of it to the
-        other. Only the lines that are tried are counted.
+        Each of two zones has its own limit, and leaves the rest to the other. Only the lines that
+        are tried are counted.
         """
         far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
         left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
@@ -240,7 +240,7 @@ class Coverage:
 
     @staticmethod
     def _borrowed(line: Line, left: dict[str, int], zone: str) -> Line | None:
-        """Return *line* if the other zone has room for it. None means that it has not."""
+        """Return *line* if the other zone has room for it. None means that it has none."""
         other = "far" if zone == "mid" else "mid"
         if line.tokens > left[zone] + left[other]:
             return None

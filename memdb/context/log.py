@@ -45,11 +45,12 @@ SERVER = "mcp"  # of a client without a name
 
 class Noted(NamedTuple):
     """
-    A context or an answer that is not in the log yet.
+    A context or an answer that is not yet stored in the log.
 
     Attributes:
         session: The session; for an answer the name of the client.
-        seq: The last message of the context. None means an answer: those of a client are counted.
+        seq: The last message of the context. None means an answer; the answers to a client are
+            numbered.
         about: Tokens and budget of the context, or the tool that answered.
     """
 
@@ -72,13 +73,13 @@ class ContextLog:
         self._noted: deque[Noted] = deque(maxlen=MOST_NOTED)
 
     def note(self, owner: ScopeRef, session: str, window: ContextWindow, days: int) -> None:
-        """Remember until `write` what a context gave, which is kept for *days*."""
+        """Keep in memory until `write` what a context gave; it is stored for *days*."""
         seq = max((one.seq for one in window.messages), default=0)
         about = {"tokens": window.tokens, "budget": window.budget_tokens}
         self._note(owner, session, seq, window.pieces, about, days)
 
     def note_answer(self, owner: ScopeRef, tool: str, pieces: Sequence[Piece], days: int) -> None:
-        """Remember until `write` what a tool gave to the client of this call."""
+        """Keep in memory until `write` what a tool gave to the client of this call."""
         self._note(owner, self._db.written_by or SERVER, None, pieces, {"tool": tool}, days)
 
     def _note(
@@ -95,7 +96,7 @@ class ContextLog:
             self._noted.append(Noted(owner, session, seq, at_ms, pieces, about, days))
 
     def write(self) -> None:
-        """Store what was noted; it is lost if the file cannot be written."""
+        """Store the noted contexts and answers; they are lost if the file cannot be written."""
         if self._db.writing:
             return
         try:
@@ -126,7 +127,11 @@ class ContextLog:
             self._items().put(log, new)
 
     def read(self, owner: ScopeRef, session: str, seq: int | None) -> list[Piece]:
-        """Return what the last context before message *seq* gave, as it is now; None: the last."""
+        """
+        Return the rows of the last context before message *seq*, as they are now.
+
+        None: the last.
+        """
         found = self._last(_log_of(self._db, owner), session, seq)
         if found is None:
             return []
@@ -141,7 +146,7 @@ class ContextLog:
         return given
 
     def _last(self, log: ScopeRef, session: str, before: int | None = None) -> Item | None:
-        """Return what is stored of a session for the last message before *before*."""
+        """Return the log's item of a session for the last message before *before*."""
         end = ":" if before is None else f"{before:08}"  # ":" is behind all digits
         wanted = list_request(
             _labels(session), exact=True, between=("0", end), limit=1, descending=True
@@ -160,7 +165,11 @@ def _labels(session: str) -> tuple[str, ...]:
 def _row_of(
     tx: Tx, owner: ScopeRef, scope_no: int, session: str, piece: Piece
 ) -> list[int | None] | None:
-    """Return a piece as numbers: kind, session, seqs, number, tokens; None for one of nothing."""
+    """
+    Return a piece as numbers: kind, session, seqs, number, tokens.
+
+    None for a piece without a row.
+    """
     if piece.kind not in KINDS:
         return None
     named = session
@@ -181,7 +190,7 @@ def _row_of(
 
 
 def _piece(tx: Tx, scope_no: int, row: list[Any], at_ms: int) -> Piece:
-    """Return a logged piece with the text that its row has now."""
+    """Return a logged piece with the present text of its row."""
     place, session, first, last, number, tokens = row
     kind = KINDS[place]
     low = scope_range(scope_no)[0]

@@ -52,7 +52,7 @@ MOST_CHARS = 100_000
 
 
 def in_part(hit: Hit, asked: Sequence[str], budget_tokens: int) -> Hit:
-    """Return a hit with the passage of a very long text that holds most of the words *asked*."""
+    """Return a hit with the passage of a very long text that has most of the words *asked*."""
     if len(hit.text) <= max(budget_tokens, 6 * THIRD):
         return hit
     text, held = f" {hit.text[:MOST_CHARS]} ", dict[int, set[str]]()
@@ -75,13 +75,13 @@ def shorten(
     Return views of *unit* that cost *room* tokens at most, overheads included.
 
     The largest are cut first, down to a common size; the others stay unchanged.
-    A tool call that no room is left for goes together with its results.
+    A tool call without room is removed together with its results.
 
     Args:
         budget_tokens: The whole budget; the rest of the context leaves *room* of it.
 
     Raises:
-        TooLarge: not even views of `LEAST_TOKENS` fit; it says what budget would do.
+        TooLarge: not even views of `LEAST_TOKENS` fit; the error names a sufficient budget.
     """
     costs = [cost_tokens(message, counting) for message in unit]
     cap = _cap(costs, room)
@@ -101,12 +101,12 @@ def shorten(
 
 
 def _tool_ids(message: Message) -> list[str]:
-    """Return the ids of the tool calls in a message, and of those that it answers."""
+    """Return the ids of the tool calls in a message, and of the calls that it answers."""
     return [*call_ids(message), *answer_ids(message)]
 
 
 def _without_tools(views: list[Message], gone: set[str], counting: Counting) -> list[Message]:
-    """Return *views* without the calls in *gone* and their results, which only stand together."""
+    """Return *views* without the calls in *gone* and their results, which belong together."""
     kept = []
     for view in views:
         if not gone.intersection(_tool_ids(view)):
@@ -128,7 +128,7 @@ def _is_of(part: Any, ids: set[str]) -> bool:
 
 def _cap(costs: list[int], room: int) -> int:
     """
-    Return the largest cap under which the costs sum up to *room* at most.
+    Return the largest cap for which the costs sum up to *room* at most.
 
     >>> _cap([10, 500, 100], 130)
     60

@@ -1,7 +1,7 @@
 """
 Calendar of English: days, weeks, months, seasons and holidays by their first and last day.
 
-A span of days is also how `messages.spans` and `entries.spans` are stored. Pure.
+The columns `messages.spans` and `entries.spans` store spans of days too. Pure.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class DaySpan(Record):
 
 class DateMention(Record):
     """
-    A day, month or year that a text names; None for a part that it leaves out.
+    A day, month or year in a text; None for a part that the text leaves out.
 
-    A day never comes without its month.
+    A day always has its month.
     """
 
     year: int | None = None
@@ -56,13 +56,13 @@ class DateMention(Record):
 
 class AskedDays(Record):
     """
-    The days that a question names.
+    The days in a question.
 
     Attributes:
         dates: Days, months and years, in order.
         spans: Days counted from today, and from one time to another.
         bounds: All days before, until, since or after a time.
-        limits: The times that bounds exclude: a text that names them is about them too.
+        limits: The times that bounds exclude; a text that names them is about them too.
     """
 
     dates: tuple[DateMention, ...] = ()
@@ -102,7 +102,7 @@ def period_of(unit: str, day: date, step: int) -> Days:
 
 
 def season_of(name: str, year: int) -> Days:
-    """Return a season of the north; the winter of a year begins in its December."""
+    """Return a season of the northern hemisphere; the winter of a year begins in its December."""
     month = _SEASONS[name]
     return month_of(year, month)[0], month_of(year, month + 2)[1]
 
@@ -141,10 +141,10 @@ def nearest(
     make: Callable[[int], Days], day: date, *, ahead: bool | None = None, is_over: bool = False
 ) -> Days:
     """
-    Return what comes once a year in the year in which it is nearest to *day*.
+    Return a yearly event in the year in which it is nearest to *day*.
 
     Args:
-        make: Its first and last day in a year.
+        make: Returns its first and last day in a year.
         ahead: Only if it is not over (True), or has begun (False). None means either.
         is_over: Only if it is over.
     """
@@ -158,9 +158,9 @@ def nearest(
 
 def days_of(mention: DateMention, near: DaySpan) -> list[DaySpan]:
     """
-    Return the days that *mention* may mean: in each year of *near* if it names none.
+    Return the days that *mention* may mean: in each year of *near* if it has no year.
 
-    The whole month is one of them where it names a day.
+    If it names a day, the whole month is one of them.
 
     >>> days_of(DateMention(month=1, day=3), DaySpan(40, 50))
     [DaySpan(first=0, last=30), DaySpan(first=2, last=2)]
@@ -192,7 +192,7 @@ def write_spans(spans: Iterable[DaySpan]) -> str | None:
 
 def read_spans(stored: str | None) -> tuple[DaySpan, ...]:
     """
-    Return what `write_spans` wrote; nothing if it is damaged.
+    Return the spans that `write_spans` wrote; none if the text is damaged.
 
     >>> read_spans("1970-01-02 1970-02-01/1970-02-28")
     (DaySpan(first=1, last=1), DaySpan(first=31, last=58))

@@ -1,10 +1,9 @@
 """
 Parser of English date expressions: dates, and times relative to a day.
 
-`find_times` returns the times that a text names for certain, `days_about` the days that
-it speaks of, `asked_days` those that a question names. Dates in digits work in every language.
-A day is a day of UTC. Pure: no clock, callers pass the day that a text is
-relative to.
+`find_times` returns the times that a text names for certain, `days_about` the days that it is
+about, and `asked_days` the days in a question. Dates in digits work in every language. A day is a
+day of UTC. Pure: no clock, callers pass the day that a text is relative to.
 """
 
 from __future__ import annotations
@@ -47,7 +46,11 @@ else:
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern for any case at its first use: joining the flag each time costs more."""
+    """
+    Compile a case-insensitive pattern at its first use.
+
+    Joining the flag each time costs more.
+    """
     return compiled("(?i)" + text)
 
 
@@ -164,7 +167,7 @@ def _number(match: re.Match[str], part: str) -> int | None:
 
 def dates_in(text: str) -> list[DateMention]:
     """
-    Return the days, months and years that *text* names, in order.
+    Return the days, months and years in *text*, in order.
 
     Reads the first 10,000 characters.
 
@@ -210,10 +213,10 @@ def _is_month(text: str, match: re.Match[str]) -> bool:
 
 class TimeMention(Record):
     """
-    A time that a text names.
+    A time in a text.
 
     Attributes:
-        start: With *end* where the text names it.
+        start: With *end* its place in the text.
         span: The days of that day, week, month or year.
     """
 
@@ -223,12 +226,12 @@ class TimeMention(Record):
 
     @property
     def first_ms(self) -> int:
-        """When the first of its days begins, UTC milliseconds."""
+        """Start of its first day, UTC milliseconds."""
         return self.span.first * DAY_MS
 
 
 class _Reference:
-    """The day of a statement, and whether it is about the future; None means not known."""
+    """The day of a statement, and whether it is about the future; None means unknown."""
 
     __slots__ = ("ahead", "day")
 
@@ -238,13 +241,13 @@ class _Reference:
 
 def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list[TimeMention]:
     """
-    Return the times that *text* names for certain, in order, none overlapping.
+    Return the times that *text* names for certain, in order, without overlaps.
 
     Args:
         text: A sentence.
         created_ms: Time when it was written, UTC milliseconds.
-        ahead: Whether it is about the future; decides the year of a day or
-            month. None means the nearest one.
+        ahead: Whether it is about the future, which decides the year of a day or month. None means
+            the nearest one.
 
     >>> [time.span for time in find_times("I flew in yesterday, she comes next month.", 0)]
     [DaySpan(first=-1, last=-1), DaySpan(first=31, last=58)]
@@ -255,10 +258,10 @@ def find_times(text: str, created_ms: int, *, ahead: bool | None = None) -> list
 
 def days_about(text: str, created_ms: int) -> list[DaySpan]:
     """
-    Return the days that *text* speaks of, in order, without the day on which it was written.
+    Return the days that *text* is about, in order, without the day on which it was written.
 
-    Reads the first 10,000 characters, and the first 16 spans of days. A time
-    that is not certain counts too: "a few weeks ago" is two to five.
+    It reads the first 10,000 characters, and the first 16 spans of days. An uncertain time counts
+    too: "a few weeks ago" is two to five.
 
     Args:
         text: A message or an entry.
@@ -281,7 +284,7 @@ def days_about(text: str, created_ms: int) -> list[DaySpan]:
 def _times(
     text: str, reference: _Reference, rows: Iterable[_Row], *, is_certain: bool = False
 ) -> list[TimeMention]:
-    """Return the times in *text*, in order; an earlier row takes its words from later ones."""
+    """Return the times in *text*, in order; earlier rows take precedence over later ones."""
     times: list[TimeMention] = []
     is_read = bytearray(len(text))  # 1 for each character of a time
     lower = text.lower()
@@ -391,7 +394,7 @@ def _time_year(match: re.Match[str], _: _Reference) -> _Resolved:
 
 
 def _time_season(match: re.Match[str], reference: _Reference) -> _Resolved | None:
-    """Resolve a season with its year, or with a word that makes it one time of many."""
+    """Resolve a season with its year, or with a word that selects one year."""
     if not (match["step"] or match["lead"] or match["year"]):
         return None
     name = match["season"].lower()
@@ -411,7 +414,7 @@ def _time_quarter(match: re.Match[str], _: _Reference) -> _Resolved:
 def _yearly(
     match: re.Match[str], reference: _Reference, make: Callable[[int], tuple[date, date]]
 ) -> _Resolved:
-    """Resolve what comes once a year: of the year that is named, or the nearest one."""
+    """Resolve a yearly event: in the named year, or the nearest one."""
     day, step = reference.day, (match["step"] or "").lower()
     if match["year"] or step == "this":
         return *make(int(match["year"] or day.year)), False
@@ -461,7 +464,7 @@ _TIMES: tuple[_Row, ...] = (
 
 def asked_days(text: str, today: int | None = None) -> AskedDays:
     """
-    Return the days that a question names: dates, spans of days, and bounds, each once.
+    Return the days in a question: dates, spans of days, and bounds, each once.
 
     The margin around a day grows with its distance: "three weeks ago" is a week
     around that day, "two years ago" the whole of that year.
@@ -493,9 +496,9 @@ def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 def _read_bounds(text: str, reference: _Reference) -> tuple[AskedDays, str]:
     """
-    Return what words such as "before" make of a time, and the text without what is read.
+    Return the times that words such as "before" make of others, and the rest of the text.
 
-    A time that the bound includes stays: what was said "by 3 May" was often said then.
+    A time that the bound includes stays: a text "by 3 May" was often written then.
     """
     times = _times(text, reference, (*_ASKED_TIMES, *_TIMES))
     found = AskedDays()
@@ -523,7 +526,7 @@ def _read_bounds(text: str, reference: _Reference) -> tuple[AskedDays, str]:
 
 
 def _bounded(word: str, span: DaySpan) -> DaySpan:
-    """Return the days that *word*, such as "before", leaves of all time."""
+    """Return the days that a word such as "before" selects."""
     always = DaySpan(_FIRST_DAY, _LAST_DAY)
     if word in ("after", "since", "starting"):
         return always.replace(first=span.last + 1 if word == "after" else span.first)
@@ -540,7 +543,7 @@ def _between(text: str, start: TimeMention, end: TimeMention) -> DaySpan:
 
 
 def _offset_from(span: DaySpan, match: re.Match[str]) -> DaySpan:
-    """Return "the week before", or "two days after", the days of *span*."""
+    """Return the days of "the week before" or "two days after" the *span*."""
     unit = match["unit"].lower()
     count = 1 if match["count"] is None else _count(match)
     days = count * UNIT_DAYS[unit]

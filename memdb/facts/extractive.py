@@ -1,10 +1,10 @@
 """
-Extractive summarizer: the sentences of the source that say most, unchanged.
+Extractive summarizer: the most informative sentences of the source, unchanged.
 
-The default; needs no model, table or network. Each sentence is a set of weighted
-terms (numbers, file names, names, words). Sentences are taken greedily by the
-weight per token of the terms that the summary lacks, so repetition earns
-nothing, and keep their order. The result is counted before it is returned.
+It is the default, and needs no model, table or network. Each sentence is a set of weighted terms
+(numbers, file names, names, words). Sentences are taken greedily by the weight per token of their
+terms that the summary lacks, so repetition gains nothing. They keep their order. The result is
+counted before it is returned.
 
 Source: Nenkova & Vanderwende 2005 (SumBasic: words of the source as weights);
 Lin & Bilmes 2010 (budgeted greedy by gain / cost^r, lazily).
@@ -60,7 +60,7 @@ _SAID = r"([^\s:][^:]{0,40}): +(?=\S)"
 
 
 class _Sentence:
-    """A candidate sentence with its worth and its cost."""
+    """A candidate sentence with its value and its cost."""
 
     __slots__ = tuple("cost factor item last new per_token shown terms text who worth".split())
 
@@ -98,29 +98,28 @@ class ExtractiveSummarizer:
 
     @property
     def quality(self) -> str:
-        """Always "extractive": no model writes."""
+        """Always "extractive", because no model writes."""
         return "extractive"
 
     def summarize(
         self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int
     ) -> SummaryText:
         """
-        Return the sentences of *source* that tell most within *limit_tokens*.
+        Return the most informative sentences of *source* within *limit_tokens*.
 
-        A line holds consecutive sentences of one speaker, `who: ...`. Of a long
-        source only 24,576 characters are read, the head and tail of each item.
+        A line has consecutive sentences of one speaker, `who: ...`. Of a long source only 24,576
+        characters are read, the head and tail of each item.
 
         Args:
             source: Messages, or summaries one level down, oldest first.
-            depth: From 1 on the text of an item is read as lines `who: ...`. Each item has an equal
+            depth: Above 0, the text of an item is read as lines `who: ...`. Each item has an equal
                 share of the tokens before any gets more.
             limit_tokens: Most tokens of the text, from 1; never exceeded,
                 whatever the counter.
 
         Returns:
-            The text is '' only if *source* holds nothing but white space, or
-            the counter lets no character through. The hint names up to 8
-            things left out, or is None.
+            The text is '' only if *source* has only white space, or if the counter allows no
+            character. The hint names up to 8 things that were left out, or is None.
         """
         found = _read(source)
         if not found:
@@ -161,7 +160,7 @@ class ExtractiveSummarizer:
         return text
 
     def _clipped(self, sentence: _Sentence, limit: int) -> str:
-        """Return as much of *sentence* as fits, or one character that does, or ''."""
+        """Return as much of *sentence* as fits, or one character that fits, or ''."""
         whole = f"{sentence.who}: {sentence.text}" if sentence.who else sentence.text
         for text in (whole, sentence.text):
             cuts = [match.end() for match in re.finditer(r"\S+", text)]
@@ -176,7 +175,7 @@ class ExtractiveSummarizer:
         return next((one for one, n in zip(letters, counts, strict=True) if n <= limit), "")
 
     def _longest(self, text: str, cuts: Sequence[int], limit: int) -> str:
-        """Return the start of *text* to the last of *cuts* that fits, or ''."""
+        """Return the start of *text* up to the last of *cuts* that fits, or ''."""
         fit = bisect_right(cuts, limit, key=lambda cut: self._count_many([text[:cut]])[0])
         return text[: cuts[fit - 1]] if fit else ""
 
@@ -205,7 +204,7 @@ class ExtractiveSummarizer:
 
 
 def _read(source: Sequence[SourceItem]) -> list[_Sentence]:
-    """Return the sentences of *source*, in order; fillers only if there is nothing else."""
+    """Return the sentences of *source*, in order; fillers only if nothing else is there."""
     found: list[_Sentence] = []
     for place, (item, limit) in enumerate(zip(source, _shares(source), strict=True)):
         for part in filter(None, sentences.head_and_tail(item.text, limit)):
@@ -219,7 +218,7 @@ def _read(source: Sequence[SourceItem]) -> list[_Sentence]:
 
 
 def _shares(source: Sequence[SourceItem]) -> list[int]:
-    """Return how many characters of each item are read: short items whole, others equally."""
+    """Return the number of characters to read of each item: short items whole, others equally."""
     left, shares = _MAX_CHARS, [0] * len(source)
     order = sorted(range(len(source)), key=lambda place: (len(source[place].text), place))
     for done, place in enumerate(order):
@@ -246,7 +245,7 @@ def _of_message(place: int, item: SourceItem, text: str) -> Iterator[_Sentence]:
 
 
 def _of_summary(place: int, text: str) -> Iterator[_Sentence]:
-    """Yield the sentences of a summary, each with the speaker its line names."""
+    """Yield the sentences of a summary, each with the speaker in its line."""
     for line in text.splitlines():
         match = compiled(_SAID).match(line)
         who = match.group(1) if match else ""
@@ -255,7 +254,7 @@ def _of_summary(place: int, text: str) -> Iterator[_Sentence]:
 
 
 def _with_replies(found: list[_Sentence]) -> list[_Sentence]:
-    """Return *found* with each bare answer ("Yes.") tied to the question before it."""
+    """Return *found* with each bare answer ("Yes.") joined to the question before it."""
     kept: list[_Sentence] = []
     for one in found:
         asked = kept[-1] if kept and len(one.text) <= _BARE_CHARS else None
@@ -273,7 +272,7 @@ def _with_replies(found: list[_Sentence]) -> list[_Sentence]:
 
 
 def _weighed(found: list[_Sentence], source: Sequence[SourceItem]) -> list[_Sentence]:
-    """Return the sentences tidied, with weighted terms."""
+    """Return the cleaned sentences with weighted terms."""
     speakers = frozenset(part for who in {one.who for one in found} for part in who.lower().split())
     outputs = {place for place, item in enumerate(source) if item.role == "tool"}
     for one in found:
@@ -310,7 +309,7 @@ def _shorten(one: _Sentence, share: float) -> None:
 
 
 def _worthwhile(found: list[_Sentence]) -> list[_Sentence]:
-    """Return the sentences with content, the best of them if there are many."""
+    """Return the sentences with content; of many only the best."""
     best = heapq.nlargest(_MAX_SENTENCES, [one.worth * one.factor for one in found])
     least = max(_LEAST_WORTH, best[-1])
     return [one for one in found if one.worth * one.factor >= least][:_MAX_SENTENCES]
@@ -329,7 +328,7 @@ class _Choice:
                 self._containing.setdefault(key, []).append(one)
 
     def choose(self, budget: int) -> list[_Sentence]:
-        """Return the sentences worth most for *budget* tokens, in order."""
+        """Return the most valuable sentences for *budget* tokens, in order."""
         self._taken: set[int] = set()
         self._covered: set[str] = set()
         self._items: Counter[int] = Counter()
@@ -345,7 +344,7 @@ class _Choice:
         return [self._found[place] for place in sorted(self._taken)]
 
     def _take(self, budget: int, item: int | None) -> int:
-        """Add sentences of *item*, or of all; return what is left of *budget*."""
+        """Add sentences of *item*, or of all; return the rest of *budget*."""
         queue = [
             (-self._rate(one), place)
             for place, one in enumerate(self._found)
@@ -367,7 +366,7 @@ class _Choice:
         return budget
 
     def _cover(self, one: _Sentence) -> None:
-        """Note that the terms of a sentence are in the text: others gain less by them."""
+        """Count the terms of a sentence as covered, so that other sentences gain less by them."""
         self._items[one.item] += 1
         for key in one.terms:
             if key not in self._covered:

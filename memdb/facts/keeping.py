@@ -1,9 +1,9 @@
 """
 Choose the sentences of a message that are worth keeping, and their category.
 
-A fact in a story has the words of a fact. So the words of a sentence decide only what it says.
+A fact in a story has the same words as a fact. So the words of a sentence only decide its kind.
 Whether it belongs to a story, a role or a pasted text depends on the other sentences of its
-message. A sentence is kept unchanged said; if it begins with a pronoun or a fragment, the one
+message. A sentence is kept unchanged; if it begins with a pronoun or a fragment, the sentence
 before it is kept too. Pasted text teaches nothing about the user: code, quotations, mails, logs,
 tags, and lines after a line that ends in a colon.
 """
@@ -87,9 +87,9 @@ class Learnt(Record):
     A sentence that is worth keeping.
 
     Attributes:
-        text: As it was said; with the sentence before it where it needs that.
+        text: The original text, preceded by the sentence before it if it needs that.
         category: Of entries.
-        probability: That it is worth keeping, as the model sees it.
+        probability: The model's probability that it is worth keeping.
     """
 
     text: str
@@ -137,7 +137,7 @@ def learn(text: str, *, role: str) -> list[Learnt]:
 
 def stated(sentence: str, role: str) -> str:
     """
-    Return a sentence without the question or request behind its last comma.
+    Return a sentence without the question or request after its last comma.
 
     >>> stated("I keep bees on the allotment, should I open the hive?", "user")
     'I keep bees on the allotment'
@@ -153,7 +153,7 @@ def stated(sentence: str, role: str) -> str:
 
 def without_opening(sentence: str, role: str) -> str:
     """
-    Return a sentence without the clauses before its matter that say nothing.
+    Return a sentence without introductory clauses that carry no content.
 
     >>> without_opening("Hi, I'm allergic to peanuts.", "user")
     "I'm allergic to peanuts."
@@ -170,7 +170,7 @@ def without_opening(sentence: str, role: str) -> str:
 
 
 def _greets(paragraph: list[str]) -> bool:
-    """Return whether a paragraph has a few words only, and asks for nothing."""
+    """Return whether a paragraph has only a few words and no question."""
     words = sum(len(words_of(sentence)) for sentence in paragraph)
     return words <= _GREETING_WORDS and all(
         head_shares("says", sentence, "user")[ASKED] < _ASKS for sentence in paragraph
@@ -179,7 +179,7 @@ def _greets(paragraph: list[str]) -> bool:
 
 def category_of(text: str, role: str = NOTE) -> str:
     """
-    Return the category under which a statement is filed; *role* is its author's, a note by default.
+    Return the category of a statement; *role* is its author's, and the default is a note.
 
     >>> category_of("I'm allergic to peanuts."), category_of("Ann is allergic to peanuts.")
     ('profile', 'profile')
@@ -191,9 +191,9 @@ def category_of(text: str, role: str = NOTE) -> str:
 
 def worth(fact: float, frame: float) -> float:
     """
-    Return how likely a sentence is worth keeping that is a fact, in a message with a frame.
+    Return the probability that a sentence is a fact worth keeping, given its message's frame.
 
-    The frame weighs half, by the root: a fact in doubt is not thrown away.
+    The frame counts by its square root, so that a doubtful fact is not discarded.
     """
     return fact * math.sqrt(1 - frame)
 
@@ -206,7 +206,7 @@ def head_shares(head: str, sentence: str, role: str) -> tuple[float, ...]:
 
 @lru_cache(maxsize=256)
 def features(sentence: str, role: str) -> list[tuple[float, list[int]]]:
-    """Return groups of hashed features, each with the value that all of the group have."""
+    """Return groups of hashed features, each with the value of all features of the group."""
     words = ["0" if word.kind == "number" else word.text for word in words_of(sentence[:MAX_CHARS])]
     marked = sorted(marks(sentence))
     flags = [f"is {role}", *(f"has {kind}" for kind in marked), *(f"{role} {m}" for m in marked)]
@@ -243,7 +243,7 @@ class Head:
         self._rows = Rows(data)
 
     def shares(self, given: Iterable[tuple[float, list[int]]]) -> list[float]:
-        """Return the probability of each kind, of groups of features."""
+        """Return the probability of each kind for groups of features."""
         scores = list(self._bias)
         for value, buckets in given:
             rows = filter(None, map(self._rows.__getitem__, buckets))
@@ -257,9 +257,9 @@ _VALUES = [(byte - ZERO) * abs(byte - ZERO) for byte in range(256)]
 
 class Rows(dict[int, "tuple[int, ...] | None"]):
     """
-    By bucket the row of its weights, None if it has none, from "gaps" and "weights" of a file.
+    The row of weights of a bucket, None if it has none, from "gaps" and "weights" of a file.
 
-    A row is made when it is met: a process that starts meets few.
+    A row is made when it is first needed, because a new process needs few.
     """
 
     __slots__ = ("_buckets", "_weights")
@@ -307,7 +307,7 @@ def leans_on_another(sentence: str) -> tuple[bool, bool]:
 
 
 def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
-    """Yield the sentences that the writer of a message says himself, by paragraph."""
+    """Yield the sentences that are the writer's own, by paragraph."""
     for paragraph in re.split(r"\n\s*\n", without_pasted(text)):
         own: list[str] = []
         lines = [one for one in paragraph.splitlines() if not compiled(_LINE).match(one)]
@@ -323,7 +323,7 @@ def _own_paragraphs(text: str, role: str) -> Iterator[list[str]]:
 
 
 def _introduces_others(said: str, role: str) -> bool:
-    """Return whether somebody else says the rest: "Text: ...", a transcript, "A reader writes:"."""
+    """Return whether the rest is somebody else's: "Text: ...", a transcript, "A reader writes:"."""
     if label := compiled(_LABEL).match(said):
         return _OWN_LABELS.isdisjoint(marks(label[0]))
     if not said.endswith(_INTRODUCES) or "remember" in marks(said):
@@ -333,9 +333,9 @@ def _introduces_others(said: str, role: str) -> bool:
 
 def without_pasted(text: str) -> str:
     r"""
-    Return *text* without fenced code, tagged parts, quotations, and what a header begins.
+    Return *text* without fenced code, tagged parts, quotations, and text after a header.
 
-    A tagged part and a quotation leave a hole: a sentence with a hole is not as it was said.
+    A tagged part and a quotation leave a hole, and a sentence with a hole is not the original one.
 
     >>> without_pasted('I like <b>tea</b>, and she said: "I live in Graz now."')
     'I like \ufffc, and she said: \ufffc'
@@ -349,11 +349,12 @@ def without_pasted(text: str) -> str:
 
 def without_blocks(text: str, opening: str, ending: Callable[[re.Match[str]], str]) -> list[str]:
     """
-    Return the parts of *text* outside of blocks, in linear time.
+    Return the parts of *text* outside blocks, in linear time.
 
     Args:
-        opening: Pattern of what begins a block.
-        ending: Returns what ends the block that a match begins; without it there is no block.
+        opening: Pattern of the beginning of a block.
+        ending: Returns the pattern for the end of a match's block; without an end there is no
+            block.
     """
     kept: list[str] = []
     unclosed: set[str] = set()

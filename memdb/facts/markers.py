@@ -1,8 +1,8 @@
 """
 Markers: the words that show what a sentence does, from `markers.json`.
 
-They are the only list of words in this package. A language without a table works by the other
-features of the models. Two texts that differ in an order to remember only say the same.
+They are the only list of words in this package. For a language without a table, the models use
+their other features. Texts that differ only in an order to remember say the same.
 
 The table has a list of regular expressions for each language and kind. They are matched with
 folded text (lower case, no accents on Latin letters), and with whole words; in Chinese and Japanese
@@ -58,7 +58,7 @@ def marks(text: str) -> frozenset[str]:
     """
     Return the kinds with a marker in *text*: of its language, and orders of any language.
 
-    Its first `MAX_CHARS` are read, and how it ends: a marker may look at the rest of its line
+    It reads the first `MAX_CHARS` and the end, because a marker may look at the rest of its line
     from each word.
 
     >>> sorted(marks("Maybe we no longer live there."))
@@ -80,13 +80,13 @@ def marks(text: str) -> frozenset[str]:
 
 
 def orders_to_forget(text: str) -> bool:
-    """Return whether *text* has a marker of an order to take something back."""
+    """Return whether *text* has a marker of an order to retract something."""
     pattern = markers().get(recognise(text), {}).get("forget")
     return pattern is not None and compiled(pattern).search(fold(text[:MAX_CHARS])) is not None
 
 
 def order_end(folded: str) -> int:
-    """Return where an order to remember ends that stands at the head of a folded text; else 0."""
+    """Return the end of an order to remember at the start of a folded text; else 0."""
     start = len(folded) - len(folded.lstrip())
     ends = (
         match.end()
@@ -99,10 +99,10 @@ def order_end(folded: str) -> int:
 
 def says_the_same(newer: str, older: str) -> bool:
     """
-    Return whether both say the same, word by word, but for spelling and an order to remember it.
+    Return whether both texts are equal word by word, except for spelling and an order to remember.
 
-    Letter case, accents on Latin letters, punctuation and the format of numbers make no difference.
-    A lone letter, a sign of a unit and a question mark do.
+    Letter case, accents on Latin letters, punctuation and the format of numbers do not matter. A
+    single letter, a unit sign and a question mark matter.
 
     >>> says_the_same("Please remember that I drink oat milk!", "i drink oat milk")
     True
@@ -114,7 +114,7 @@ def says_the_same(newer: str, older: str) -> bool:
 
 @lru_cache(maxsize=2_048)
 def _bare(text: str) -> tuple[str, ...]:
-    """Return all words and signs of a text without an order to remember it at its head."""
+    """Return all words and signs of a text without an order to remember at its start."""
     folded = fold(text)
     if (end := order_end(folded)) and folded[end:].strip(" .:,"):
         text = folded[end:].lstrip(" :,")

@@ -1,7 +1,7 @@
 """
 Relation of a newer statement to an older one: a link with a probability, never a removal.
 
-The model is a multinomial logistic regression. Its features hold in every language: shared words,
+The model is a multinomial logistic regression. Its features exist in every language: shared words,
 words on one side only, numbers that name or count, the place of the difference. Time, cosine and
 the markers of `markers.json` are features too. `bench/facts/train.py` makes the weights from
 `bench/facts/data/`.
@@ -80,10 +80,10 @@ class Relation(Record):
 
     Attributes:
         kind: One of `RELATIONS`.
-        probability: That it is this kind; of an update, a correction and a retraction, that
-            it is one of the three.
-        reasons: Features and what each adds to this kind, the largest first. Of "none" only what
-            is shared too little.
+        probability: Probability of this kind; for an update, a correction or a retraction, that it
+            is one of the three.
+        reasons: Features and their contribution to this kind, largest first. For "none" it is only
+            the lack of shared words.
     """
 
     kind: str
@@ -99,14 +99,14 @@ def relate(
     rarity: Callable[[str], float],
 ) -> Relation:
     """
-    Return what *newer* does to *older*.
+    Return the effect of *newer* on *older*.
 
-    A statement that is not trusted ends nothing that is. Cost: about 0.1 ms.
+    An untrusted statement outdates no trusted one. Cost: about 0.1 ms.
 
     Args:
         cosine: Cosine of their vectors; None if there are none, or the embedder does
             not know the script.
-        rarity: How rare a folded word is, 0 for one that stands everywhere, to 1.
+        rarity: Returns the rarity of a folded word, 0 for one in every statement, to 1.
     """
     if says_the_same(newer.text, older.text):
         return Relation("repeats", 1.0, (("the same words", 1.0),))
@@ -152,7 +152,7 @@ def _share_too_little(newer: str, older: str) -> bool:
 
 
 def _share_a_subject(newer: str, older: str) -> bool:
-    """Return whether two texts share the subject at their head and nothing else that tells."""
+    """Return whether two texts share only the subject at their start."""
     new, _, both = _aligned(newer, older)
     ahead = next((at for at in range(len(new)) if both.get(at) != at), len(new))
     return [at for at in both if new[at].weight > _HEAVY] == [ahead - 1]
@@ -160,10 +160,10 @@ def _share_a_subject(newer: str, older: str) -> bool:
 
 def decided(shares: Sequence[float], slope: float = 1.0, shift: float = 0.0) -> tuple[str, float]:
     """
-    Return the kind of a link and its probability, of the shares of `RELATIONS`.
+    Return the kind of a link and its probability, from the shares of `RELATIONS`.
 
-    What ends the older statement is one kind against the others: which end it is matters less
-    than that it is one.
+    All kinds that outdate the older statement are added up first, because that matters more than
+    which of them it is.
 
     Args:
         slope: Slope of the logarithm of the odds of a link, to which *shift* is added (Platt).
@@ -186,7 +186,7 @@ def log_odds(share: float) -> float:
 
 def is_retraction(text: str) -> bool:
     """
-    Return whether *text* is an order to forget; that something is over is a fact.
+    Return whether *text* is an order to forget; a statement that something is over is a fact.
 
     >>> is_retraction("Forget what I said about the piano."), is_retraction("I sold the piano.")
     (True, False)
@@ -198,9 +198,9 @@ def is_retraction(text: str) -> bool:
 
 def rarity_of(held: int, total: int) -> float:
     """
-    Return how rare a word is that *held* of *total* statements hold: from 0, all, to 1, none.
+    Return the rarity of a word in *held* of *total* statements, from 0 (all) to 1 (none).
 
-    A few statements tell little: `PRIOR` others are counted that do not contain it.
+    A few statements are weak evidence, so `PRIOR` others without the word are added.
 
     >>> round(rarity_of(2, 2), 2), round(rarity_of(500, 1_000), 2)
     (0.82, 0.11)
@@ -216,7 +216,7 @@ def features(
     cosine: float | None,
     rarity: Callable[[str], float],
 ) -> dict[str, float]:
-    """Return the features of a pair; what is absent is 0."""
+    """Return the features of a pair; an absent one is 0."""
     new, old, both = _aligned(newer.text, older.text)
     left_new = [place for place in range(len(new)) if place not in both]
     taken = set(both.values())
@@ -251,10 +251,10 @@ def features(
 
 def grams_of(newer: str, older: str) -> dict[str, float]:
     """
-    Return the words of a pair as hashed pieces: data decide about "moved" and "my gym is".
+    Return the words of a pair as hashed features, whose weights come from data.
 
-    Of the newer statement what the older one does not say: words, pairs of neighbours and parts
-    of words, with their values. Of the older one how it begins, and pairs of neighbours.
+    From the newer statement these are words, pairs of neighbours and parts of words that the older
+    one lacks, with their values. From the older one they are its beginning and pairs of neighbours.
     """
     new, old, both = _aligned(newer, older)
     found: dict[str, float] = {}
@@ -278,19 +278,23 @@ def grams_of(newer: str, older: str) -> dict[str, float]:
 
 
 def bucket(gram: str) -> int:
-    """Return the number of a piece in the weights."""
+    """Return the number of a hashed feature in the weights."""
     return crc32(gram.encode("utf-8", "surrogatepass")) % BUCKETS
 
 
 @lru_cache(maxsize=64)
 def _aligned(newer: str, older: str) -> tuple[Sequence[Word], Sequence[Word], Mapping[int, int]]:
-    """Return the words of both texts, and which match; the model reads a pair twice."""
+    """
+    Return the words of both texts, and the matching ones.
+
+    Cached because the model reads a pair twice.
+    """
     new, old = words_of(newer)[:_MOST_WORDS], words_of(older)[:_MOST_WORDS]
     return new, old, _matches(new, old)
 
 
 def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
-    """Return by place of a word of *new* the place of the word of *old* that it matches."""
+    """Return, by place of a word of *new*, the place of the matching word of *old*."""
     free: dict[str, list[int]] = {}
     for place, word in enumerate(old):
         free.setdefault(word.text, []).append(place)
@@ -315,7 +319,7 @@ def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
 
 
 def same_stem(one: str, other: str) -> bool:
-    """Return whether two words begin alike: forms of one word, or one letter mistyped."""
+    """Return whether two words begin alike: forms of one word, or one mistyped letter."""
     least, most = sorted((len(one), len(other)))
     if least < _STEM_CHARS:
         return False
@@ -355,7 +359,7 @@ def _places(
     weigh_new: Sequence[float],
     weigh_old: Sequence[float],
 ) -> dict[str, float]:
-    """Return where the two differ: subjects stand early, values late."""
+    """Return the place of the difference: subjects come early, values late."""
     found: dict[str, float] = {}
     ahead = next((n for n in range(len(new)) if both.get(n) != n), len(new))
     longest = max(len(new), len(old)) or 1
@@ -394,7 +398,7 @@ def _frames(
     weigh_new: Sequence[float],
     weigh_old: Sequence[float],
 ) -> dict[str, float]:
-    """Return what is shared of the words that are no values: numbers, names and lone letters."""
+    """Return how much is shared without values: numbers, names and single letters."""
     shares, values = [], []
     for words, weights, matched in (
         (new, weigh_new, set(both)),
@@ -427,7 +431,7 @@ def _numbers(
     left_new: Sequence[int],
     left_old: Sequence[int],
 ) -> dict[str, float]:
-    """Return how the numbers agree, and whether those that differ name something or count it."""
+    """Return how the numbers agree, and whether differing ones are names or counts."""
     ours = [place for place in left_new if new[place].kind == "number"]
     theirs = [place for place in left_old if old[place].kind == "number"]
     same = [place for place in both if new[place].kind == "number"]
@@ -463,7 +467,7 @@ def _numbers(
 
 
 def _names(words: Sequence[Word], place: int) -> bool:
-    """Return whether a number stands after a noun that it tells apart: "Server 12", "4号楼"."""
+    """Return whether a number follows a noun that it identifies: "Server 12", "4号楼"."""
     before = words[place - 1] if place else None
     after = words[place + 1] if place + 1 < len(words) else None
     if before is None or before.kind == "unit" or (after is not None and after.kind == "unit"):
@@ -474,7 +478,7 @@ def _names(words: Sequence[Word], place: int) -> bool:
 def _letters_and_names(
     new: Sequence[Word], old: Sequence[Word], left_new: Sequence[int], left_old: Sequence[int]
 ) -> dict[str, float]:
-    """Return whether lone letters or names differ."""
+    """Return whether single letters or names differ."""
     found: dict[str, float] = {}
     sides = ((new, left_new), (old, left_old))
     lone = [any(_is_lone(words[place]) for place in left) for words, left in sides]
@@ -525,7 +529,7 @@ def _acts(
 def _rejected(
     text: str, new: Sequence[Word], both: Mapping[int, int], left_new: Sequence[int]
 ) -> dict[str, float]:
-    """Return whether a value of the older statement stands after a word of rejection."""
+    """Return whether a value of the older statement follows a word of rejection."""
     denial = markers().get(recognise(text), {}).get("negation")
     if denial is None:
         return {}
@@ -547,7 +551,7 @@ def _rejected(
 
 
 class Weights:
-    """The weights of `pairs.json`: of features, and of products of two."""
+    """The weights of `pairs.json`: of features, and of products of two features."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         """Take the weights of *data*."""
@@ -581,5 +585,5 @@ class Weights:
 
 @lru_cache(maxsize=1)
 def weights_used() -> Weights:
-    """Return the weights; links that those of another hash made are rebuilt."""
+    """Return the weights; links made by weights with another hash are rebuilt."""
     return Weights(read_json(__file__, "pairs.json"))

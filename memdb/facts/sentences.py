@@ -138,11 +138,10 @@ _DECISION_PAIRS = frozenset("决定 決定 同意 必须 必須 喜欢 決め".s
 
 def head_and_tail(text: str, limit_chars: int) -> tuple[str, str]:
     """
-    Return the head and the tail of *text* that together have at most *limit_chars*.
+    Return the beginning and the end of *text*, at most *limit_chars* together.
 
-    The tail is '' if the whole text is in the head. The cut falls on white
-    space if there is some nearby. Cost: a copy of *text* at most, whatever
-    its length.
+    The tail is '' if the whole text is in the head. The cut is at white space if there is some
+    nearby. Cost: a copy of *text* at most, whatever its length.
 
     >>> head_and_tail("one two three four five", 12)
     ('one two', 'five')
@@ -163,15 +162,14 @@ def sentences(text: str, *, wrapped: bool = True) -> list[str]:
     r"""
     Return the sentences of *text*, in order, each on one line, none empty.
 
-    NUL counts as a space. Bullets, quote marks and heading signs are left out;
-    lines of nothing but rules too. A fenced block of code becomes one sentence
-    such as `[python code, 12 lines: def load]`. No sentence is longer than
-    `MAX_SENTENCE_CHARS`. Cost: about 1 µs per word.
+    NUL counts as a space. Bullets, quote marks, heading signs and lines of rules are left out. A
+    fenced block of code becomes one sentence such as `[python code, 12 lines: def load]`. No
+    sentence is longer than `MAX_SENTENCE_CHARS`. Cost: about 1 µs per word.
 
     Args:
         text: Anything; may be empty.
-        wrapped: Take a long line without a stop, before one that begins with a
-            small letter, as a paragraph that was wrapped; not so in logs.
+        wrapped: Whether a long line without a full stop continues in a next line with a small first
+            letter. False for logs.
 
     >>> sentences("Hi Dr. Wu! It costs 3.50 today.\n- milk\n- 2 eggs")
     ['Hi Dr. Wu!', 'It costs 3.50 today.', 'milk', '2 eggs']
@@ -198,7 +196,7 @@ def sentences(text: str, *, wrapped: bool = True) -> list[str]:
 
 def without_series(lines: list[str]) -> list[str]:
     """
-    Return *lines* without those between the first and the last that differ in digits only.
+    Return *lines* without those between the first and the last that differ only in digits.
 
     >>> without_series(["epoch 1", "epoch 2", "saved", "epoch 3"])
     ['epoch 1', 'saved', 'epoch 3']
@@ -213,7 +211,7 @@ def without_series(lines: list[str]) -> list[str]:
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether *sentence* ends in a question mark, of any script."""
+    """Return whether *sentence* ends in a question mark of any script."""
     return sentence.endswith(_ASKS)
 
 
@@ -232,8 +230,8 @@ def tidy(sentence: str, speakers: frozenset[str]) -> str:
     Return *sentence* without emoji, opening interjections and vocatives.
 
     Args:
-        sentence: One line; returned unchanged when little else would remain.
-        speakers: Lower-case names; their beginnings count too ("Mel").
+        sentence: One line; returned unchanged if little else would remain.
+        speakers: Lower-case names; abbreviations such as "Mel" count too.
 
     >>> tidy("Wow, Mel, I moved to Oslo, Melanie!", frozenset({"melanie"}))
     'I moved to Oslo!'
@@ -265,13 +263,13 @@ def weighted_terms(
 
     Args:
         sentence: One line.
-        speakers: Lower-case names that say little, because each line has one.
+        speakers: Lower-case names with little weight, because each line has one.
 
     Returns:
-        The weight of each term, above 0; how the weightier ones are written;
-        and whether a word speaks of a decision, a duty or a preference. File
-        names, numbers and names weigh twice as much as a long word, everyday
-        words little, stop words nothing. A script without spaces gives pairs.
+        The weight of each term, above 0; the spelling of the weightier ones; and whether a word
+        names a decision, a duty or a preference. File names, numbers and names weigh twice as much
+        as a long word, everyday words little, stop words nothing. A script without spaces yields
+        pairs of characters.
 
     >>> weighted_terms("We must fix app.py", frozenset())
     ({'fix': 0.5, 'app.py': 2.2}, {'app.py': 'app.py'}, True)
@@ -315,12 +313,12 @@ def _term(token: str, lower: str, speakers: frozenset[str], *, start: bool) -> t
 
 
 def _names_one(lower: str, speakers: frozenset[str]) -> bool:
-    """Return whether a lower-case word is a speaker's name or the beginning of it."""
+    """Return whether a lower-case word is a speaker's name or its beginning."""
     return len(lower) >= _NICKNAME_CHARS and any(name.startswith(lower) for name in speakers)
 
 
 def _pairs(lower: str) -> Iterator[tuple[str, float]]:
-    """Yield the pairs of neighbours in a run without spaces, and words adjacent to it."""
+    """Yield the pairs of neighbours in a run without spaces, and adjacent words."""
     for word in query_words(lower):
         if len(word) > 1 and has_cjk(word):
             for first, second in pairwise(word):
@@ -330,7 +328,7 @@ def _pairs(lower: str) -> Iterator[tuple[str, float]]:
 
 
 def _lines(text: str, *, wrapped: bool) -> list[str]:
-    """Return the lines of *text*, those of a wrapped paragraph joined, without marks."""
+    """Return the lines of *text* without marks; those of a wrapped paragraph are joined."""
     found: list[str] = []
     last = ""
     for raw in text.splitlines():

@@ -1,9 +1,9 @@
 """
-Words of a statement as the two models see them: folded, with their place and their weight.
+Words of a statement in the form for the two models: folded, with their place and weight.
 
-A script without spaces gives a word per character (a run of Katakana is one word). The weight tells
-how much a word says. It is 1 for rare words, and small for words of many statements that the models
-were trained on (`common.json`, counted by `bench/facts/train.py`).
+A script without spaces gives a word per character (a run of Katakana is one word). The weight is
+the amount of information in a word. It is 1 for rare words, and small for words in many of the
+training statements (`common.json`, counted by `bench/facts/train.py`).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Word(Record):
     Attributes:
         kind: "number", "sign" (a character without spaces around it), "kana",
             "word" or "unit" (a percent or currency sign).
-        weight: From 0, a word that stands everywhere, to 1.
-        is_name: It begins with a capital letter, and is not the first of its sentence.
+        weight: From 0, for a word in every statement, to 1.
+        is_name: Whether it begins with a capital letter, and is not the first word of its sentence.
     """
 
     text: str
@@ -98,7 +98,7 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _word(raw: str, kind: str, language: str, starts: bool) -> Word:  # noqa: FBT001 (of a cache)
-    """Return a word as it is written in a language, at the start of a sentence or within."""
+    """Return the forms of a word in a language, at the start of a sentence and within."""
     if kind == "number":
         return Word(compiled(_GROUPED).sub("", raw).replace(",", "."), kind, 1.0, False)
     folded = fold(raw).removesuffix("'s")
@@ -108,7 +108,7 @@ def _word(raw: str, kind: str, language: str, starts: bool) -> Word:  # noqa: FB
 
 def words_and_signs(text: str) -> tuple[str, ...]:
     """
-    Return the words of a text, or itself if it has none, "|", and the signs that differ.
+    Return the words of a text, "|", and the signs that matter; the text itself if it has no words.
 
     Letter case, accents on Latin letters, punctuation and the format of numbers make no difference;
     symbols, and characters that nobody knows, do.
@@ -129,9 +129,9 @@ _SYMBOLS = frozenset(("Sm", "Sc", "Sk", "So", "Co", "Cn"))
 @lru_cache(maxsize=1_024)
 def recognise(text: str) -> str:
     """
-    Return the code of the language of *text*, "en" if no word tells.
+    Return the code of the language of *text*, "en" if no word decides.
 
-    The likeliest by its common words and its letters, of those of its script.
+    It is the likeliest by common words and letters, among the languages of its script.
 
     >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("xyz")
     ('de', 'zh', 'en')
@@ -155,7 +155,7 @@ def recognise(text: str) -> str:
 
 @cache
 def _tells_language() -> dict[str, list[tuple[str, float]]]:
-    """Return by word the languages in which it is common, and how much it speaks for each."""
+    """Return, by word, the languages in which it is common, with its weight for each."""
     found: dict[str, list[tuple[str, float]]] = {}
     for code, words in common_words().items():
         for word, share in words.items():
@@ -188,7 +188,7 @@ SCRIPTS = {
 
 @cache
 def common_words() -> dict[str, dict[str, float]]:
-    """Return by language the share of statements that contain a word, for the frequent ones."""
+    """Return, by language, the share of statements with a word, for the frequent ones."""
     return {
         code: {word: share / 1_000 for word, share in words.items()}
         for code, words in read_json(__file__, "common.json").items()
@@ -196,7 +196,7 @@ def common_words() -> dict[str, dict[str, float]]:
 
 
 def _weight(folded: str, raw: str, common: dict[str, float]) -> float:
-    """Return how much a word says: by its share of statements, else by its length."""
+    """Return the weight of a word, by its share of statements, else by its length."""
     share = common.get(folded, 0.0)
     if share > _LEAST_COMMON:
         return max(0.05, 1 - math.sqrt(share / _LEAST_COMMON) / 6)

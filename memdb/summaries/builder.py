@@ -1,11 +1,10 @@
 """
 Summary service: builds the summary DAG of a session, from the job queue or at once.
 
-Sources are read in one transaction and summarised outside of any. The summary is
-stored in another transaction, which checks that it is still due. So two processes
-may work on one session, a crash loses only the summary in progress, and no
-summary is stored twice. `compact` builds what is due, drops texts that can be
-made again, and archives cold messages.
+Sources are read in one transaction and summarised outside any transaction. The summary is stored in
+another transaction, which checks that it is still due. So two processes may work on one session, a
+crash loses only the summary in progress, and no summary is stored twice. `compact` makes due
+summaries, drops texts that can be computed again, and archives old messages.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Run:
     One call that makes summaries: what was requested, and how often the model failed.
 
     Attributes:
-        request: Its callbacks are called between summaries and while one is made.
+        request: Its callbacks are called between summaries and during one.
         failure: The first failure of the model, None if there was none.
     """
 
@@ -93,7 +92,7 @@ class Run:
         self.failure = self.failure or failure
 
     def report(self, message: str) -> None:
-        """Report the step that begins."""
+        """Report the next step."""
         if self.request.status is not None:
             self.request.status("active", message)
 
@@ -104,7 +103,7 @@ class Summaries:
     def __init__(
         self, db: Engine, counting: Counting, maker: SummaryMaker, settings: Settings
     ) -> None:
-        """Summarise the sessions of *db* by *maker*, under *settings*."""
+        """Summarise the sessions of *db* with *maker*, under *settings*."""
         self._db = db
         self._counting = counting
         self.maker = maker
@@ -122,13 +121,13 @@ class Summaries:
         """
         Make the summaries that a context needs, without a model; return how many.
 
-        What a turn left is made at once: up to `DRAIN_LEAVES` leaves, and what they make
-        due. If more are due, after an import, `DRAIN_BACKLOG` are made. Later contexts
-        and the job of the session make the rest, so a context costs the same however
-        many are due.
+        Messages of a turn are summarised at once: up to `DRAIN_LEAVES` leaves, and the summaries
+        that these make due. If more are due, after an import, `DRAIN_BACKLOG` are made. Later
+        contexts and the job of the session make the rest, so the cost of a context does not depend
+        on how many are due.
 
         If the file has a model, it improves these summaries later. A file that cannot be written
-        now stays unchanged: a reader has no use for that error.
+        now stays unchanged, because that error would not help a reader.
         """
         with self._db.read() as tx:
             leaves = count_leaves_due(tx, session, self.settings, DRAIN_LEAVES + 1)
@@ -149,7 +148,7 @@ class Summaries:
         """
         Make all due summaries of a session now; return how many, and the first failure.
 
-        0 if another process has the lease: a model is not called twice.
+        Returns 0 if another process has the lease, so that a model is not called twice.
         """
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
@@ -165,11 +164,10 @@ class Summaries:
 
     def run_pending(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
         """
-        Make the summaries that are due in the file; return how many, and the first failure.
+        Make all due summaries of the file; return how many, and the first failure.
 
-        If a model fails, an extract takes its place ('fallback') and the model
-        is called again later. A session that cannot be read is tried again later,
-        and the others are done.
+        If a model fails, an extract ('fallback') is stored instead, and the model is called again
+        later. A session that cannot be read is tried again later, and the others are done.
         """
         run = Run(request)
         damage: Corrupt | None = None
@@ -197,7 +195,7 @@ class Summaries:
         return LOCAL_BATCH if self.maker.port is None else 1
 
     def _next_job(self, low: int, *, early: bool) -> Job | None:
-        """Return the next job that this process can do: improving needs a model."""
+        """Return the next job that this process can do; improving needs a model."""
         while True:
             with self._db.read() as tx:
                 found = jobs.due(tx, 0, low, MAX_INT, self._db.clock(), 100, early=early)
@@ -234,7 +232,7 @@ class Summaries:
         return done
 
     def _release(self, job: Job) -> None:
-        """Release a job; that of a session is removed if no summary is due any more."""
+        """Release a job; remove a session's job if no summary is due any more."""
         with self._db.write() as tx:
             released = jobs.release(tx, job)
             if released is not None and job.subject == "session":
@@ -246,11 +244,11 @@ class Summaries:
         self, session: int, most: int, run: Run, *, local: bool = False, job: Job | None = None
     ) -> tuple[int, Job | None]:
         """
-        Make the next summaries of a session, *most* at most.
+        Make the next summaries of a session, at most *most*.
 
         Returns:
-            The number stored, and *job* with its lease renewed; None if another
-            process has it.
+            Returns the number of stored summaries, and *job* with its lease renewed; None if
+            another process has it.
         """
         with self._db.read() as tx:
             known = sessions.identity(tx, session)
@@ -277,7 +275,7 @@ class Summaries:
     def _made(
         self, name: str, step: Step, run: Run, *, local: bool
     ) -> tuple[Made, PortError | None]:
-        """Return a summary, and why the model failed if it did."""
+        """Return a summary, and the failure of the model if there was one."""
         if run.is_model_gone:
             made, _ = self.maker.make(step.source, step.depth, local=True)
             return made.replace(quality="fallback"), None
@@ -290,7 +288,7 @@ class Summaries:
         return made, failure
 
     def _store(self, tx: Tx, known: tuple[str, str], step: Step, made: Made) -> int | None:
-        """Store a summary if it is still due; return its row id, None if it was not."""
+        """Store a summary if it is still due; return its row id, or None."""
         name, uid = known
         session = step.session
         if sessions.identity(tx, session) != known or not still_due(tx, name, step):
@@ -323,12 +321,12 @@ class Summaries:
         }
 
     def may_improve(self, made: Made) -> bool:
-        """Return whether the file's model can improve it."""
+        """Return whether the file's model can improve the summary."""
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"
 
     def _improve(self, job: Job, run: Run) -> int:
-        """Rewrite a summary by the model; after a failure its job is retried later."""
+        """Rewrite a summary with the model; after a failure its job is tried again later."""
         with self._db.read() as tx:
             summary = summaries.find_by_id(tx, job.ref)
             step = None if summary is None else self.step_of(tx, summary)
@@ -354,7 +352,7 @@ class Summaries:
         return 1
 
     def step_of(self, tx: Tx, summary: Summary) -> Step | None:
-        """Return the step that made a summary; None if its sources are gone."""
+        """Return the step that made a summary; None if its sources were deleted."""
         session = summaries.session_of(tx, summary.id)
         if summary.depth:
             group = [self.with_text(tx, one) for one in summaries.sources(tx, summary)]
@@ -380,7 +378,7 @@ class Summaries:
         )
 
     def with_text(self, tx: Tx, summary: Summary) -> Summary:
-        """Return *summary* with its text, made again if it was pruned."""
+        """Return *summary* with its text, which is computed again if it was pruned."""
         if summary.text is not None:
             return summary
         step = self.step_of(tx, summary)
@@ -395,7 +393,7 @@ class Summaries:
         return tokens
 
     def count_all(self, session: int) -> int:
-        """Return how many summaries a session has."""
+        """Return the number of summaries of a session."""
         with self._db.read() as tx:
             return summaries.count(tx, session)
 
@@ -408,7 +406,7 @@ class Summaries:
         return len(found)
 
     def prune(self, session: int) -> int:
-        """Drop the texts that can be made again from their sources; return how many."""
+        """Drop texts that can be computed again from their sources; return how many."""
         pruned = 0
         while True:
             with self._db.write() as tx:

@@ -1,8 +1,8 @@
 """
-Change single summaries for a host: other words for a wrong one, or none.
+Edit single summaries for a host: replace the text of a wrong one, or remove it.
 
-A summary one level up may quote it. So that is rewritten in the same
-transaction, without a model; if there is one, it improves it later.
+A summary one level up may quote it. It is rewritten in the same transaction, without a model. If
+the file has a model, that improves it later.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SummaryEditor:
     """Changes the summaries of a file one by one."""
 
     def __init__(self, db: Engine, made: Summaries, screen: SecretScreen) -> None:
-        """Change what *made* made in *db*; *screen* refuses or redacts secrets."""
+        """Change summaries that *made* stored in *db*; *screen* refuses or redacts secrets."""
         self._db = db
         self._summaries = made
         self._screen = screen
@@ -52,13 +52,13 @@ class SummaryEditor:
         self, owner: ScopeRef, session: str, ref: int | str, given: SummaryText | None
     ) -> Summary:
         """
-        Replace the words of a summary; see `session.summaries.rewrite`.
+        Replace the text of a summary; see `session.summaries.rewrite`.
 
         Raises:
             NotFound: the session has no such summary.
             InvalidInput: the text is blank or too long.
             PortError: the model failed.
-            Busy: its messages kept changing while it was made.
+            Busy: the messages kept changing meanwhile.
         """
         self._db.refuse_read_only()
         maker = self._summaries

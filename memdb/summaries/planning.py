@@ -1,9 +1,8 @@
 """
 Plan the next summaries of a session: its next leaves, or its next deeper level.
 
-The plan follows from the messages alone: leaves are cut from the start of the
-session, and summaries of a level are condensed oldest first. So any process that
-plans gets the same summaries.
+The plan depends only on the messages: leaves are cut from the start of the session, and summaries
+of a level are condensed oldest first. So any process that plans gets the same summaries.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ class Step(Record):
     A planned summary: its span and its sources.
 
     Attributes:
-        session: The row whose summary it is: of a session, a branch or its parent.
-        source_count: How many summaries the sources are; 0 for a leaf.
-        span_hash: Hash of the messages of the span when it was planned.
+        session: The row that the summary belongs to: a session, a branch or its parent.
+        source_count: Number of source summaries; 0 for a leaf.
+        span_hash: Hash of the messages of the span at the time of planning.
     """
 
     session: int
@@ -55,7 +54,7 @@ class Step(Record):
 
 def head_seq(tx: Tx, session: int, name: str) -> int:
     """
-    Return the last seq of the system messages at the start of the session, 0 if none.
+    Return the last seq of the system messages at the start of the session, 0 if there are none.
 
     They are the system text of every context, so no summary covers them.
     """
@@ -72,17 +71,17 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
 
 
 def covered_seq(tx: Tx, session: int, name: str) -> int:
-    """Return the last seq that a leaf covers, or that of the system text."""
+    """Return the last seq covered by a leaf, or that of the system text."""
     leaves = summaries.leaf_span(tx, session)
     return head_seq(tx, session, name) if leaves is None else leaves[1]
 
 
 def plan(tx: Tx, session: int, name: str, settings: Settings, most: int) -> list[Step]:
     """
-    Return up to *most* summaries that are due now, all of one depth, oldest first.
+    Return up to *most* due summaries, all of one depth, oldest first.
 
-    [] when nothing is due. Make them in this order, then plan again. What a branch
-    shares is due first, with its parent, so that both have the same summaries of it.
+    [] when nothing is due. Make them in this order, then plan again. Shared messages of a branch
+    are summarised first, in its parent, so that both have the same summaries.
     """
     for row in _rows_behind(tx, session, settings.summary_messages):
         found = _leaves(tx, row, name, settings, most) or _condensed(tx, row, settings, most)
@@ -100,7 +99,7 @@ def expect_plan(tx: Tx, session: int, settings: Settings, most: int) -> None:
 
 
 def count_leaves_due(tx: Tx, session: int, settings: Settings, most: int) -> int:
-    """Return about how many leaves of a path are due, *most* at most; reads no message."""
+    """Return the approximate number of due leaves of a path, *most* at most; reads no message."""
     due = covered = 0
     regions = regions_of(tx, session)
     ends = summaries.leaf_ends(tx, [region.session for region in regions])
@@ -116,8 +115,8 @@ def _rows_behind(tx: Tx, session: int, least: int) -> Iterator[int]:
     """
     Yield the rows of a path that may be due, oldest first.
 
-    They have leaves of their own, or *least* seqs that no leaf covers. Two statements, and one for
-    each row with leaves that continue after the branch left it.
+    They have their own leaves, or *least* seqs without a leaf. Cost: two statements, and one for
+    each row whose leaves continue after a branch started from it.
     """
     regions = regions_of(tx, session)
     if len(regions) == 1:
@@ -177,7 +176,7 @@ def _condensed(tx: Tx, session: int, settings: Settings, most: int) -> list[Step
 
 
 def leaf_step(tx: Tx, session: int, first_seq: int, run: list[Message]) -> Step:
-    """Return the step that summarises *run*: neighbours, the first one at *first_seq* or later."""
+    """Return the step that summarises *run*, neighbours from *first_seq* on."""
     last_seq = run[-1].seq
     span_hash = messages.span_hash(tx, session, first_seq, last_seq)
     return Step(session, 0, first_seq, last_seq, tuple(items_of_messages(run)), 0, span_hash)
@@ -203,7 +202,7 @@ def still_due(tx: Tx, name: str, step: Step) -> bool:
 
 
 def is_next(tx: Tx, session: int, name: str, depth: int, first_seq: int, last_seq: int) -> bool:
-    """Return whether a summary of that depth and span would continue where the others end."""
+    """Return whether a summary with that depth and span would follow the existing ones directly."""
     if depth == 0:
         # Its last message may be removed by now.
         is_there = messages.find(tx, session, name, last_seq) is not None

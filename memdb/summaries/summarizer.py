@@ -1,10 +1,10 @@
 """
-Make one accepted summary from its sources: by a model, or else by extraction.
+Make one accepted summary from its sources, by a model or else by extraction.
 
-`SummaryMaker` calls the port with a timeout, asks again for a shorter summary,
-and checks what it gets. If the port fails, the extractive summary takes its
-place with quality 'fallback', and its job is retried later. `ModelSummarizer`
-contains the prompts for language models and parses their answers.
+`SummaryMaker` calls the port with a timeout, asks again for a shorter summary, and checks the
+result. If the port fails, an extractive summary with quality 'fallback' replaces its result, and
+the job is tried again later. `ModelSummarizer` contains the prompts for language models and parses
+their answers.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ModelSummarizer:
         """
         Call the model through *caller*, which has the timeout, retries and budget.
 
-        *task*: see `Settings.summary_prompt`; None means memdb's own words.
+        *task*: see `Settings.summary_prompt`; None means memdb's prompt.
         """
         self._caller = caller
         self._system = (task or TASK) + RULES
@@ -115,7 +115,7 @@ class ModelSummarizer:
 
 def render(source: Sequence[SourceItem]) -> str:
     r"""
-    Return *source* as the model reads it, a paragraph per item.
+    Return *source* in the form for the model, one paragraph per item.
 
     >>> from memdb.models.summaries import SourceItem
     >>> render([SourceItem(1, 1, "Ann", "user", "Hello."), SourceItem(2, 2, "bot", None, "Hi.")])
@@ -126,7 +126,7 @@ def render(source: Sequence[SourceItem]) -> str:
 
 
 def _share(lengths: list[int]) -> int:
-    """Return the most characters that each text may have, so that all fit the material."""
+    """Return the largest number of characters per text, so that all fit into the prompt."""
     left = MAX_MATERIAL_CHARS
     for place, length in enumerate(sorted(lengths)):
         share = left // (len(lengths) - place)
@@ -151,14 +151,14 @@ def _span(item: SourceItem) -> str:
 
 
 def fence(text: str) -> str:
-    """Return a marker line that *text* cannot hold by chance; deterministic."""
+    """Return a marker line that *text* does not contain; deterministic."""
     marker = content_hash({"text": text}, ["text"]).hex()[:12]
     return f"==== {marker} ===="
 
 
 def read_answer(answer: str) -> SummaryText:
     r"""
-    Return the answer as text and hint; the hint's line is the last that begins with the mark.
+    Return the answer as text and hint; the hint is the last line that begins with the mark.
 
     >>> read_answer("They chose Oslo.\n[Expand for details about: prices, dates]")
     SummaryText(text='They chose Oslo.', hint='prices, dates')
@@ -247,11 +247,11 @@ class SummaryMaker:
         cancelled: Callable[[], bool] | None = None,
     ) -> tuple[Made, PortError | None]:
         """
-        Return a summary of *source*, and why the port failed if it did.
+        Return a summary of *source*, and the failure of the port if there was one.
 
         Args:
             source: Oldest first, not empty.
-            depth: Depth of the summary it is for.
+            depth: Depth of the new summary.
             local: Do not call the port.
             cancelled: Polled while the port runs; True cancels the call.
 
@@ -290,8 +290,8 @@ class SummaryMaker:
         """
         Return an extract of *messages*, oldest first, that is not stored.
 
-        Contexts need the same ones turn by turn until a summary covers them. So the
-        last `MAX_DIGESTS` are kept, by the texts of the messages.
+        Contexts need the same extracts turn after turn until a summary covers the messages. So the
+        last `MAX_DIGESTS` are cached, by the texts of the messages.
         """
         source = items_of_messages(messages)
         said = {
@@ -384,7 +384,7 @@ def _asked(
 
 def accepted_tokens(source_tokens: int) -> int:
     """
-    Return the most tokens that a summary of this many may have.
+    Return the largest number of tokens for a summary of sources with this many.
 
     >>> accepted_tokens(1_000), accepted_tokens(10), accepted_tokens(90_000)
     (800, 16, 1000)

@@ -1,7 +1,7 @@
 """
 Read the summaries of a session: its tree, the sources of a summary, an index.
 
-Every summary leads back to the messages it was made from, one level at a time.
+Every summary leads back to its messages, one level at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SummaryReader:
     """Reads the summaries of a file."""
 
     def __init__(self, db: Engine, summaries: Summaries) -> None:
-        """Read what *summaries* made in *db*."""
+        """Read the summaries that *summaries* stored in *db*."""
         self._db = db
         self._summaries = summaries
 
@@ -135,7 +135,7 @@ def _list_span(
 
 
 def _on_path(tx: Tx, target: int, summary: Summary) -> Summary:
-    """Return a summary as a branch has it: what its parent made of it later does not count."""
+    """Return a summary as a branch has it, without its parent's later changes."""
     above = summary.condensed_into
     if above is None or not is_branch(target) or summaries.find(tx, target, above) is not None:
         return summary
@@ -152,7 +152,7 @@ def find_summary(tx: Tx, target: int, ref: int | str) -> Summary | None:
 
 def summary_or_span(ref: int | str) -> int | tuple[int, int]:
     """
-    Return the number of a summary, or the span of messages, that *ref* names.
+    Return the number of a summary, or the span of messages, in *ref*.
 
     >>> summary_or_span(7), summary_or_span("7"), summary_or_span("11-20"), summary_or_span("#12")
     (7, 7, (11, 20), (12, 12))

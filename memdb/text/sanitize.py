@@ -111,7 +111,7 @@ def _near(hints: str, pattern: str, edge: str = "") -> tuple[list[str], str]:
 
 
 def _words(hints: str, pattern: str) -> tuple[list[str], str]:
-    """Return the same as `trick`, for parts that are whole words."""
+    """Return words and a pattern as above, for parts that are whole words."""
     return _near(hints, pattern, r"\b")
 
 

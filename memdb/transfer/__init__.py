@@ -1,5 +1,5 @@
 """
-Transfer: JSON-lines export, and import of it and of other formats.
+Transfer: export as JSON lines, and import of these and of other formats.
 
 `export` writes. `files` detects the format of a file, a module of `formats/`
 turns it into `Item`s, and `importer` stores those in chunks through `records/`.

@@ -1,8 +1,8 @@
 """
 Artifact lines: their codecs, export and import.
 
-Exported versions keep their numbers; a hand-written one becomes the next version.
-Bytes that are too many for a line stand in lines of their own before that of the version.
+Exported versions keep their numbers; a hand-written line becomes the next version. Bytes that are
+too long for a line are in separate lines before that of the version.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_VERSION = 1 << 53  # what any JSON reader holds exactly; leaves room for the
 
 
 def _utf8(value: object, field: str) -> bytes:
-    """Return a text as UTF-8; it may be longer than a text of a row."""
+    """Return a text as UTF-8; it may be longer than the text of a row."""
     if not isinstance(value, str):
         raise InvalidInput(f"{field} is {type(value).__name__}: give a str")
     return str(fit_value(value)).encode()
@@ -56,7 +56,7 @@ def _artifact_name(value: object, field: str) -> str:
 
 
 def _object(value: Any, field: str) -> Any:
-    """Return a JSON object as it is, for `ArtifactService.save`."""
+    """Return a JSON object unchanged, for `ArtifactService.save`."""
     json_object(value, field)
     return value
 
@@ -109,7 +109,7 @@ def export(
 
 
 def _version_lines(tx: Tx, stored: Stored, session: str | None) -> Iterator[dict[str, Any]]:
-    """Yield a version, behind the parts of its bytes if they are many."""
+    """Yield a version; many bytes come first, in parts."""
     info, message = stored.info, None
     if info.message_session is not None:
         message = {"session": info.message_session, "seq": info.message_seq}
@@ -138,7 +138,7 @@ def _data_fields(data: bytes) -> dict[str, Any]:
 
 
 def read_part(target: Target, item: Item) -> None:
-    """Keep bytes of the artifact whose line follows; in a temporary file if they are many."""
+    """Keep bytes of the artifact in the next line, in a temporary file if they are many."""
     target.parts.write(PART.from_line(item.fields)["data"])
 
 
@@ -201,7 +201,7 @@ def _full_name(row: dict[str, Any]) -> str:
 
 def write_artifacts(target: Target, tx: Tx, lines: list[Item]) -> None:
     """
-    Add the versions that are new; the others stay unchanged, those forgotten stay away.
+    Add the new versions; stored ones stay unchanged, and forgotten ones are left out.
 
     Raises:
         InvalidInput: a hand-written line names a message that is absent.
@@ -241,11 +241,10 @@ def write_names(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 def _restore(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
     """
-    Add an exported version; False if it is stored already.
+    Add an exported version; False if it is already stored.
 
-    If its number is used here, the version becomes the next one. A version
-    that was deleted here while newer ones stayed is not added: it would become
-    the newest.
+    If its number is used here, the version becomes the next one. A version that was deleted here
+    while newer ones stayed is not added, because it would become the newest.
     """
     version = row["version"]
     place = target.place_of(tx, row["session"], row["name"])
@@ -269,11 +268,10 @@ def _restore(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
 
 def _save_next(target: Target, tx: Tx, row: dict[str, Any]) -> bool:
     """
-    Save a hand-written line; False if it is a version already.
+    Save a hand-written line; False if it is already a version.
 
-    Each line is searched behind the version of the line before it. So bytes
-    that occur again later in the file are saved again, and a second import
-    adds nothing.
+    Each line is searched after the version of the line before it. So bytes that are repeated later
+    in the file are saved again, and a second import adds nothing.
     """
     seq, said_in = None, row["session"]
     if row["message"] is not None:

@@ -1,10 +1,10 @@
 """
-Copy a database into an empty one: a file or a server, either way.
+Copy a database into an empty one; each may be a file or a server.
 
 Every row keeps its ids, uid, seq and version; vectors are copied, so nothing is embedded
-again. What is derived (words, sketches) is made by the engine that stores the rows. The target is
-written in one transaction, which ends after all rows were read again and have the hash of the
-source's. So a copy that is stopped leaves nothing.
+again. Derived data (words, sketches) is made by the target's engine. The target is written in one
+transaction. It ends after all rows were read again and have the hash of the source's rows. So a
+copy that is stopped leaves nothing.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MARSHAL = 2
 
 
 class RowCounter:
-    """Says how many rows were written or read again, now and then."""
+    """Reports now and then how many rows were written or read again."""
 
     def __init__(self, show: Callable[[int, int], object] | None, total: int) -> None:
-        """Call *show* with (done, *total*) rows; None means that nobody looks."""
+        """Call *show* with (done, *total*) rows; None calls nothing."""
         self._show = show
         self._total = total
         self._done = 0
@@ -70,8 +70,8 @@ def copy(
     Copy all of *source* into *target*, which is empty; with *dry_run* only count.
 
     Args:
-        progress: Called with (done, total) rows once a second, and at the end; each row is
-            written, and read again.
+        progress: Called with (done, total) rows once a second, and at the end; each row counts when
+            it is written and when it is read again.
 
     Transaction: one read of *source*, one write of *target*.
 
@@ -122,7 +122,7 @@ def _refuse_damaged(source: Engine, tx: Tx) -> None:
 
 
 def _write(tx: Tx, out: Tx, counter: RowCounter) -> str:
-    """Store what *tx* reads, and return its hash."""
+    """Store the rows that *tx* reads, and return their hash."""
     state = sha256()
     for table in copies.TABLES:
         links: list[dict[str, int]] = []
@@ -143,7 +143,11 @@ def _write(tx: Tx, out: Tx, counter: RowCounter) -> str:
 
 
 def _read_again(out: Tx, counter: RowCounter) -> str:
-    """Return the hash of what is stored; Corrupt if the bytes of an artifact differ from theirs."""
+    """
+    Return the hash of the stored rows.
+
+    Corrupt if the bytes of an artifact differ from their hash.
+    """
     state = sha256()
     for table in copies.TABLES:
         for rows in copies.pages(out, table):
@@ -160,7 +164,7 @@ def _read_again(out: Tx, counter: RowCounter) -> str:
 
 
 def _vectors(tx: Tx) -> Iterator[tuple[int, str, list[tuple[int, bytes]]]]:
-    """Yield space, kind and some vectors by ref, as they are kept."""
+    """Yield space, kind and some vectors by ref, in their stored form."""
     for space_no, _, _ in spaces.list_numbers(tx):
         for kind in KINDS:
             last = -1

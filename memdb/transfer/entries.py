@@ -101,7 +101,7 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
 
 def _rejected(tx: Tx, ids: list[int]) -> dict[int, list[dict[str, Any]]]:
-    """Return the links that were rejected, as they are exported, by the id of the newer entry."""
+    """Return the rejected links in their exported form, by the id of the newer entry."""
     rows = links.rejected_of(tx, ids)
     olders = entries.get_many(tx, {row["older_id"] for row in rows})
     found: dict[int, list[dict[str, Any]]] = {}
@@ -115,7 +115,7 @@ def read_entry(target: Target, item: Item) -> Item:
     """
     Return an entry line, checked; with `new` if it is hand-written.
 
-    It is screened here, as `remember` screens a new one, so a dry run refuses it too. The
+    It is screened here, as `remember` screens a new entry, so that a dry run refuses it too. The
     uid of a hand-written one derives from its line, so a second import finds it.
     """
     fields = item.fields
@@ -148,7 +148,7 @@ def named_message(line: Item) -> tuple[str, str | None] | None:
 
 
 def derived_uid(fields: dict[str, Any], created_ms: int) -> str:
-    """Return a UUIDv7 that depends on nothing but the line."""
+    """Return a UUIDv7 that depends only on the line."""
     content = json.dumps(fields, sort_keys=True).encode()
     random = int.from_bytes(blake2b(content, digest_size=10).digest(), "big")
     high = (created_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | random >> 68
@@ -173,7 +173,7 @@ def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, An
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry or old version with its content checked and its defaults filled in."""
+    """Return an entry or old version with its content checked and its defaults added."""
     if (row["first_seq"] is None) != (row["last_seq"] is None):
         raise InvalidInput("first_seq and last_seq belong together: give both or neither")
     return {
@@ -188,7 +188,7 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
 
 def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
     """
-    Add the entries that are new; the others stay unchanged, those forgotten stay away.
+    Add the new entries; stored ones stay unchanged, and forgotten ones are left out.
 
     Raises:
         InvalidInput: a hand-written line names a session or message that is
@@ -225,7 +225,7 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
 
 
 def _link(target: Target, tx: Tx) -> None:
-    """Link entries to their successors, and reject links, as far as the ends are stored by now."""
+    """Link entries to their successors, and reject links, if both ends are already stored."""
     uids = sorted({uid for _, uid, _ in target.open_links})
     here = entries.find_uids(tx, *target.span(tx), uids)
     for entry_id, uid, refused in target.open_links:
@@ -257,7 +257,7 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
 
 
 def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with the session and seqs of this file in place of those of the import."""
+    """Return a row with the session and seqs of this file instead of those of the import."""
     row = {**line, "session_id": None}
     has_session, session = row["session"] is not None, place_name(row)
     del row["session"], row["branch"]
@@ -271,9 +271,9 @@ def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
 
 def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
     """
-    Keep the stored entry with its key, and take newer content of *row* of as much trust.
+    Keep the stored entry with its key, and take newer content of *row* with the same trust.
 
-    The exported entry is kept beside it, superseded.
+    The exported entry is stored beside it, as superseded.
     """
     here = existing(entries.find(tx, rival), "entries")
     if row["updated_ms"] > here.updated_ms and not is_less_trusted(row["trust"], here.trust):
@@ -311,11 +311,10 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
 
 def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
     """
-    Remember a fact that has a key, unless its entry had this content already.
+    Remember a fact with a key, unless its entry already had this content.
 
-    A second import reads the contents in the order of the first, so each is
-    searched behind the one before it. A content that comes back later in the
-    file is remembered again.
+    A second import reads the contents in the order of the first, so each is searched after the one
+    before it. A content that returns later in the file is remembered again.
     """
     private_to: int | None = 0
     if new.session_only and new.session is not None:
@@ -343,7 +342,7 @@ def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
 
 
 def _is_said(statement: Statement, content: tuple[object, ...]) -> bool:
-    """Return whether a version has the content of a statement; a category may not be given."""
+    """Return whether a version has the content of a statement, whose category may be absent."""
     return all(
         getattr(statement, name) == value or (name == "category" and name not in statement.given)
         for name, value in zip(CONTENT, content, strict=True)

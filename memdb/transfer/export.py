@@ -1,9 +1,10 @@
 """
-Export: everything of some scopes as JSON lines.
+Export: all rows of some scopes as JSON lines.
 
 One object per line, its fields in a fixed order, absent fields left out. No
 line depends on row ids of this file or on the time of the export. So the export
-of an import has the same bytes. A file is whole or not at all, and never replaces a database.
+of an import has the same bytes. An export file is complete or absent, and never replaces a
+database.
 """
 
 from __future__ import annotations
@@ -47,20 +48,19 @@ def export_file(
     progress: Callable[[int], object] | None = None,
 ) -> int:
     """
-    Write everything of *owners* to *path* as JSON lines; return how many.
+    Write all rows of *owners* to *path* as JSON lines; return how many.
 
-    The file gets its name when it is whole and on the disk.
+    The file gets its name when it is complete and on the disk.
 
     Args:
         embeddings: Also write vectors; without them they are made again.
-        with_settings: Also write the settings that the file keeps.
+        with_settings: Also write the settings of the file.
         replace: Overwrite a file that is there.
         progress: Called with the number of lines so far, every 1,000 lines.
 
     Raises:
         AlreadyExists: something is at *path*, and *replace* is False.
-        FileError: *path* cannot be written, or is a database: this one, its WAL,
-            or another.
+        FileError: *path* cannot be written, or is a database: this one, its WAL, or another one.
     """
     count = 0
     target = path_value(path)
@@ -81,12 +81,11 @@ def export_lines(
     with_settings: bool = False,
 ) -> Iterator[str]:
     """
-    Yield everything of *owners* as JSON lines, without line ends.
+    Yield all rows of *owners* as JSON lines, without line ends.
 
-    The first line takes as long as the whole export. All lines are read in one
-    transaction, so they are of one moment. They are kept in a temporary file if
-    they take more than 8 MB. A caller that stops between two lines keeps no
-    snapshot of the file open.
+    The first line takes as long as the whole export. All lines are read in one transaction, so they
+    show one moment. They are kept in a temporary file if they take more than 8 MB. If a caller
+    stops between two lines, no snapshot of the file stays open.
 
     Raises:
         InvalidInput: it began in a transaction that was rolled back before the last line.
@@ -127,8 +126,8 @@ def list_lines(
     """
     Yield the lines of the export as objects.
 
-    A scope that was never written to gives no line. What an app keeps for
-    itself is written with its first scope, where *owners* has all its scopes.
+    A scope without any write yields no line. State of an app is written with its first scope, if
+    *owners* has all its scopes.
     """
     whole = _whole_apps(tx, owners)
     yield {"kind": "memdb", "export": EXPORT_VERSION}
@@ -147,7 +146,7 @@ def list_lines(
 def _scope_lines(
     tx: Tx, owner: ScopeRef, scope_no: int, *, embeddings: bool, with_app: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield a scope; *with_app*: with the state that belongs to its app."""
+    """Yield a scope; *with_app*: with the state of its app."""
     uid, created_ms = scopes.identity(tx, scope_no)
     given = {"app": owner.app, "user": owner.user, "created_ms": created_ms, "uid": uid}
     yield SCOPE.to_line(None, given)
@@ -177,11 +176,11 @@ BLOCK_BYTES = 1 << 16
 
 def refuse_database(db: Engine, target: str) -> None:
     """
-    Return if *target*, and the `.partial` beside it, may be written over.
+    Return if *target*, and the `.partial` beside it, may be overwritten.
 
     Raises:
-        FileError: one of them is the file of *db*, what SQLite keeps beside
-            it, or another SQLite database.
+        FileError: one of them is the file of *db*, a file that SQLite keeps beside it, or another
+            SQLite database.
     """
     for path in (target, target + PARTIAL):
         if db.maintenance.is_own_file(path):
@@ -202,7 +201,7 @@ def copy_to(db: Engine, data: BinaryIO, path: str | os.PathLike[str], *, replace
 @contextmanager
 def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]:
     """
-    Open a file as `private_file` does, at a place that is free and contains no database.
+    Open a file as `private_file` does, at a path that is free and not a database.
 
     Args:
         replace: Overwrite a file that is there.

@@ -1,9 +1,9 @@
 """
-Import: stores the lines of an export, and what other formats make of theirs, in chunks.
+Import: stores the lines of exports and the records of other formats, in chunks.
 
 A chunk is about two thousand lines in one transaction, so a stopped import keeps
-whole chunks, and running it again adds the rest. Within a chunk sessions come
-before messages, and messages before what refers to them.
+whole chunks, and running it again adds the rest. Within a chunk, sessions come before messages, and
+messages before rows that refer to them.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ CHUNK_BYTES = 4 << 20
 
 class _Kind(Record):
     """
-    How the lines of a kind are read, which checks them, and written.
+    How the lines of a kind are read, checked and written.
 
     Attributes:
-        counter: Field of the report that a dry run adds them to; "" if reading counts them.
+        counter: Field of the report to which a dry run adds them; "" if reading counts them.
         named: Returns the session and the external id of the message that a hand-written line
             names, None if there is none.
     """
@@ -92,12 +92,12 @@ _KINDS = {
 
 class _Checked:
     """
-    A group whose items can be stored, as far as is known without writing.
+    A group whose items can be stored, as far as reading shows.
 
     No Record, which takes 1 µs more to make, and an import makes one for each line.
 
     Attributes:
-        lines: The kind of each, and what `_Kind.read` made of it.
+        lines: The kind of each, and the result of `_Kind.read`.
     """
 
     __slots__ = ("items", "lines", "place")
@@ -110,17 +110,17 @@ class _Checked:
 
 
 def _check_end(item: Item) -> None:
-    """Pass over the last line of an export that came over HTTP."""
+    """Skip the last line of an export that came over HTTP."""
     if item.fields.get("complete") is not True:
         raise InvalidInput("the export was cut while it was made: export again")
 
 
 class Importer:
     """
-    Stores items and groups in chunks; call `finish` after the last one.
+    Stores items and groups in chunks; `finish` must be called after the last one.
 
     Attributes:
-        added: What was stored so far, by the names of `ImportReport`.
+        added: Numbers of stored rows so far, by the names of `ImportReport`.
         refused: The places of the groups that were left out so far.
     """
 
@@ -136,13 +136,13 @@ class Importer:
         dry_run: bool,
     ) -> None:
         """
-        Store what comes from the file *source*, which is of *format*.
+        Store the records of the file *source* in *format*.
 
         Args:
-            owner: None means the scopes that the items name.
+            owner: None means the scopes in the items.
             is_strict: What cannot be stored stops the import: later lines refer to earlier ones.
-            is_captured: Hooks store the same: keys are redacted, and a message whose id is here
-                stays unchanged.
+            is_captured: Whether hooks store the same data: keys are redacted, and a message with a
+                stored id stays unchanged.
             dry_run: Only check and count.
         """
         self.added: Counter[str] = Counter()
@@ -176,10 +176,10 @@ class Importer:
 
     def add(self, given: Item | Group) -> None:
         """
-        Check an item or a group; it is stored with its chunk, or left out as a whole.
+        Check an item or a group. It is stored with its chunk, or left out as a whole.
 
         Raises:
-            InvalidInput: it cannot be stored, and the format is strict; what is before it is.
+            InvalidInput: it cannot be stored, and the format is strict; earlier records are stored.
         """
         if isinstance(given, Item):
             items: tuple[Item, ...] = (given,)
@@ -211,7 +211,7 @@ class Importer:
         self._waiting_bytes += size
 
     def _read(self, item: Item) -> Any:
-        """Return an item, checked, as its kind is written; None for one that no row is made of."""
+        """Return an item, checked, in its kind's form for writing; None if it makes no row."""
         kind = _KINDS.get(item.kind)
         if kind is not None:
             if item.kind == "branch":
@@ -251,7 +251,7 @@ class Importer:
 
     @property
     def full(self) -> bool:
-        """Whether a chunk is waiting."""
+        """Whether a chunk waits to be stored."""
         return self._waiting_lines >= CHUNK_ITEMS or self._waiting_bytes >= CHUNK_BYTES
 
     @property
@@ -269,11 +269,11 @@ class Importer:
 
     def report(self) -> ImportReport:
         """
-        Return what was added, or would be, and what was left out.
+        Return the numbers of added (or in a dry run expected) rows, and what was left out.
 
         Raises:
-            InvalidInput: nothing can be stored: each record is broken.
-            SecretFound: so it is, and the first contains a secret that the settings refuse.
+            InvalidInput: nothing can be stored, because every record is broken.
+            SecretFound: the same, and the first record contains a secret that the settings refuse.
         """
         first = self._first
         if first is not None and not (self._has_stored or self._dry_run):
@@ -301,7 +301,7 @@ class Importer:
             self._samples.append(f"{fields.get('role')}: {words}")
 
     def _require_target(self) -> Target:
-        """Return the scope to fill; InvalidInput if the lines before named none."""
+        """Return the target scope; InvalidInput if the earlier lines named none."""
         if self._scope_error is not None:
             raise self._scope_error
         if self._target is None:
@@ -309,22 +309,22 @@ class Importer:
         return self._target
 
     def _leave_out(self, item: Item) -> None:
-        """Count something that the format does not import."""
+        """Count a record that the format does not import."""
         self._report.leave_out(item.fields["what"], item.fields["why"], item.fields["count"])
 
     def _note(self, item: Item) -> None:
-        """Keep what the report is to note."""
+        """Keep a note for the report."""
         self._require_target().notes.append(item.fields["text"])
 
     def _read_part(self, item: Item) -> None:
-        """Keep bytes of the artifact whose line follows."""
+        """Keep bytes of the artifact in the next line."""
         artifacts.read_part(self._require_target(), item)
 
     def _take_settings(self, item: Item) -> None:
         """
-        Keep the settings of an export in a file that holds nothing and has none of its own.
+        Store the settings of an export in an empty file without settings of its own.
 
-        Elsewhere they would change what a file does with what is others'.
+        In another file they would change how it treats other data.
         """
         changes = read_settings(item.fields)
         with self._services.db.read() as tx:
@@ -358,11 +358,11 @@ class Importer:
 
     def flush(self) -> None:
         """
-        Store the waiting groups, in one transaction if all of them can be.
+        Store the waiting groups, if possible in one transaction.
 
         Raises:
-            InvalidInput: a group cannot be stored, and the format is strict. The groups
-                before it are.
+            InvalidInput: a group cannot be stored, and the format is strict. The groups before it
+                are stored.
         """
         waiting, self._waiting = self._waiting, []
         self._waiting_lines = self._waiting_bytes = 0
@@ -378,7 +378,11 @@ class Importer:
             self._store(self._target, waiting)
 
     def _read_trial(self, target: Target, group: _Checked) -> Counter[str] | None:
-        """Return what the messages of a group of a dry run add; None if one has another's id."""
+        """
+        Return what a group of a dry run adds in messages.
+
+        None if an id belongs to another message.
+        """
         lines = [line for kind, line in group.lines if kind == "message"]
         titled = [line for kind, line in group.lines if kind == "session"]
         try:
@@ -407,7 +411,11 @@ class Importer:
             self._count(item)
 
     def _store(self, target: Target, waiting: list[_Checked]) -> None:
-        """Store groups in one transaction; where one cannot be, each half of them."""
+        """
+        Store groups in one transaction.
+
+        If one cannot be stored, do so with each half of them.
+        """
         lines: defaultdict[str, list[Any]] = defaultdict(list)
         for group in waiting:
             for kind, line in group.lines:
@@ -447,7 +455,7 @@ class Importer:
                 kind.write(target, tx, lines[name])
 
     def finish(self) -> None:
-        """Store the waiting groups, and end the embedding jobs that the imported vectors did."""
+        """Store the waiting groups, and finish the embedding jobs of imported vectors."""
         self.flush()
         if self._target is not None and self._target.embedded and not self._dry_run:
             with self._services.db.write() as tx:
@@ -455,7 +463,7 @@ class Importer:
 
 
 def _size_of(kind: str, line: Any) -> int:
-    """Return about how many bytes of a row a chunk has to hold."""
+    """Return the approximate number of bytes that a row adds to a chunk."""
     if kind == "artifact":
         data = line.fields["data"]
         return len(data) if isinstance(data, bytes) else CHUNK_BYTES
@@ -475,7 +483,7 @@ def shorten_notes(notes: list[str]) -> tuple[str, ...]:
 
 
 class Refusals:
-    """Records that an import left out, with reasons up to a number, then only counted."""
+    """Records that an import left out; above a number they are only counted."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -483,7 +491,7 @@ class Refusals:
         self._counts: dict[tuple[str, str], int] = {}
 
     def refuse(self, place: str, why: str) -> None:
-        """Count a record that is broken."""
+        """Count a broken record."""
         if len(self._places) < MAX_REASONS:
             self._places.add(place)
             self.leave_out(place, why, 1)
@@ -491,11 +499,11 @@ class Refusals:
             self.leave_out(FURTHER, FURTHER_WHY, 1)
 
     def leave_out(self, what: str, why: str, count: int) -> None:
-        """Count something that the format does not import."""
+        """Count a record that the format does not import."""
         self._counts[what, why] = self._counts.get((what, why), 0) + count
 
     def listed(self) -> tuple[LeftOut, ...]:
-        """Return what was left out, in the order in which it came."""
+        """Return what was left out, in the order of the source."""
         return tuple(
             LeftOut(what, why, count, is_place=what in self._places)
             for (what, why), count in self._counts.items()

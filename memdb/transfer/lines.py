@@ -1,8 +1,8 @@
 """
 Lines of an export: their codec, their checks, and the scope that an import fills.
 
-A `Codec` names the fields of a kind of line once, for export and import. The
-modules of the kinds (`messages`, `entries`, ...) contain the codecs and use `Target`.
+A `Codec` names the fields of a kind of line, for export and import. The modules of the kinds
+(`messages`, `entries`, ...) contain the codecs and use `Target`.
 """
 
 from __future__ import annotations
@@ -78,10 +78,9 @@ class Item(Record):
     One thing to import.
 
     Attributes:
-        place: Place where it is in the file, for error messages: "line 17".
+        place: Its place in the file, for error messages: "line 17".
         kind: "session", "message", "entry" ..., as in the export.
-        fields: Its fields as the file has them; after `Codec.from_line` as they
-            are stored.
+        fields: Its fields as in the file; after `Codec.from_line` in their stored form.
     """
 
     place: str
@@ -102,7 +101,7 @@ class Group(Record):
     Items that are stored together or left out together: a conversation, a row, a note.
 
     Attributes:
-        place: Place where it is in the file: "conversation 3", or "a.json, conversation 3".
+        place: Its place in the file: "conversation 3", or "a.json, conversation 3".
         items: What it holds.
         reason: Why it cannot be read; None means that it can.
     """
@@ -113,7 +112,7 @@ class Group(Record):
 
 
 def left_out(place: str, what: str, why: str, count: int = 1) -> Item:
-    """Return the item that says that *count* of *what* are not imported, and why."""
+    """Return the item with the message that *count* of *what* are not imported, and why."""
     return Item(place, LEFT_OUT, {"what": what, "why": why, "count": count})
 
 
@@ -155,10 +154,10 @@ class Codec:
 
         Args:
             fields: Their names, in the order of an export. None means those of the record.
-            needs: Fields that every line has.
-            exported_needs: Fields that an exported line has besides.
+            needs: Fields that every line must have.
+            exported_needs: Fields that an exported line must have besides.
             exported_only: Fields that a hand-written line may not have.
-            checks: By field, if not that of `CHECKS`.
+            checks: By field, if the check differs from that of `CHECKS`.
         """
         self.kind = kind
         names = names_with(FIELDS[kind], EXPORTED) if fields is None else fields.split()
@@ -184,7 +183,7 @@ class Codec:
 
     def from_line(self, fields: dict[str, Any], *, exported: bool = True) -> dict[str, Any]:
         """
-        Return the value of every field as it is stored, None for a field that is absent.
+        Return the value of every field in its stored form, None for an absent field.
 
         Raises:
             InvalidInput: a field is unknown or missing, or cannot be stored.
@@ -218,14 +217,14 @@ def place_name(row: Mapping[str, Any]) -> str:
 
 
 def refuse_unknown(kind: str, fields: dict[str, Any], names: Any) -> None:
-    """Refuse a field that is not in *names*: it is a typing error, or from a newer memdb."""
+    """Refuse a field that is not in *names*, which is a typing error or from a newer memdb."""
     if not fields.keys() <= names:
         unknown = min(fields.keys() - names)
         raise InvalidInput(f"{kind} has no field {unknown!r}: use {', '.join(sorted(names))}")
 
 
 def located(place: str, error: MemDBError) -> InvalidInput:
-    """Return *error* as one that begins with the place in the file."""
+    """Return *error* with the place in the file at its beginning."""
     reason = str(error)
     is_located = reason.startswith(place)
     if isinstance(error, SecretFound):
@@ -234,7 +233,7 @@ def located(place: str, error: MemDBError) -> InvalidInput:
 
 
 def without_place(place: str, reason: str) -> str:
-    """Return what an error says behind the place that it begins with."""
+    """Return the text of an error without the place at its beginning."""
     for known in (place, place.rpartition(", ")[2]):
         if known and reason.startswith((f"{known}:", f"{known},")):
             return reason.removeprefix(known).lstrip(":, ")
@@ -264,8 +263,8 @@ def any_time(value: object, field: str) -> int | None:
     Return None for None, else a time as UTC milliseconds.
 
     Args:
-        value: A number of seconds or milliseconds (from 100,000,000,000 on), or ISO 8601
-            text, which is UTC if it names no zone.
+        value: A number of seconds or milliseconds (from 100,000,000,000 on), or ISO 8601 text,
+            which is UTC if it has no zone.
     """
     if value is None:
         return None
@@ -286,13 +285,13 @@ class TransferServices(Record):
     Attributes:
         counting: Counts the tokens of messages that come without a count.
         screen: Finds secrets in a line where it is read.
-        space: The embedding space that new texts are queued for; None means
-            only those of the file.
-        summarize_every: Number of new messages after which a session is due to be summarised.
+        space: The embedding space for which new texts are queued; None means only the spaces of the
+            file.
+        summarize_every: Number of new messages after which a session is due for a summary.
         entries: Stores hand-written facts.
         artifacts: Stores versions.
         items: Checks items.
-        change_settings: Keeps checked changes of the settings in the file.
+        change_settings: Stores checked changes of the settings in the file.
     """
 
     db: Engine
@@ -315,11 +314,11 @@ class TargetSession:
     A session that messages are imported into.
 
     Attributes:
-        own: It is the session that was exported, so its seqs are those of the file.
-        fresh: This import made it, so it holds nothing else.
-        has_created_ms: The file has its time of creation, or it existed before.
-        has_updated_ms: The file has the time of its last change.
-        dated: Its `updated_ms` is not just the time of this import.
+        own: Whether it is the session that was exported, so that its seqs are those of the file.
+        fresh: Whether this import created it, so that it contains nothing else.
+        has_created_ms: Whether the file has its time of creation, or it existed before.
+        has_updated_ms: Whether the file has the time of its last change.
+        dated: Whether its `updated_ms` is more than the time of this import.
     """
 
     __slots__ = ("dated", "fresh", "has_created_ms", "has_updated_ms", "id", "own")
@@ -333,7 +332,11 @@ class TargetSession:
         created: bool = False,
         updated: bool = False,
     ) -> None:
-        """Fill the session with id *session*; *created*, *updated*: the file has these times."""
+        """
+        Fill the session with id *session*.
+
+        *created* and *updated*: whether the file has these times.
+        """
         self.id = session
         self.own = own
         self.fresh = fresh
@@ -344,10 +347,10 @@ class TargetSession:
 
 class PartFile:
     """
-    The bytes of an artifact that come in several lines, in a temporary file above 8 MB.
+    The bytes of an artifact from several lines, in a temporary file above 8 MB.
 
     Attributes:
-        count: How many lines they are from.
+        count: Number of lines that they are from.
     """
 
     __slots__ = ("_file", "count")
@@ -381,32 +384,32 @@ class PartFile:
 
 class Target:
     """
-    The scope that an import fills, and where things of the file are in it.
+    The scope that an import fills, and the places of the file's records in it.
 
     A message keeps its seq if that is free and the session is the one it was
-    exported from. Otherwise it goes to the end, and references to it follow.
+    exported from. Otherwise it is added at the end, and references to it are changed.
 
     Attributes:
-        file_app: The app that the file names.
+        file_app: The app in the file.
         added: What the import did so far, by the names of `ImportReport`.
         sessions: Sessions of the file that were stored, by name.
         last_seqs: Last seq of each exported session, by name.
-        gone: Names of the exported sessions and branches that were forgotten here: nothing
-            of them is stored.
+        gone: Names of the exported sessions and branches that were forgotten here; nothing of them
+            is stored.
         moved: By session and seq in the file, the seq that a message got here.
         embedded: The (space, session) pairs that got vectors.
-        texts: By uid, the `digest_of` the text that an entry has in the file.
+        texts: By uid, the `digest_of` the text of an entry in the file.
         items: By uid, the refs of the vectors of an item that the import added.
         open_links: Entries whose successor, or whose other end of a rejected link, has not
             come yet: (id, its uid, the link).
-        repeated: By key, and the only session that recalls it, how many versions of its entry
+        repeated: By key, and by the only session that recalls it, how many versions of its entry
             the file repeated so far.
         matched: By artifact name, the version of the last hand-written line.
-        parts: The bytes of the artifact whose line comes next.
-        notes: What the report says of things that are stored, but not as the file has them.
-        refused: By the name of an exported branch that contains a secret, the error: its
-            messages have no place then.
-        is_captured: Messages are redacted, and one whose id is here stays unchanged.
+        parts: The bytes of the artifact in the next line.
+        notes: Notes of the report about records that are stored with changes.
+        refused: By the name of an exported branch with a secret, the error, because its messages
+            then have no place.
+        is_captured: Whether messages are redacted, and one with a stored id stays unchanged.
     """
 
     def __init__(
@@ -440,7 +443,7 @@ class Target:
 
     def save_state(self, names: Iterable[str]) -> dict[str, Any]:
         """
-        Return what a transaction changes here, for `restore_state` if it is rolled back.
+        Return the state that a transaction changes here, for `restore_state` after a rollback.
 
         Args:
             names: Names of the sessions that it writes to.
@@ -451,7 +454,7 @@ class Target:
         return saved
 
     def restore_state(self, saved: dict[str, Any]) -> None:
-        """Move back to what `save_state` returned."""
+        """Restore the state that `save_state` returned."""
         for name in ROLLED_BACK:
             setattr(self, name, saved[name])
         self.added.clear()
@@ -463,11 +466,11 @@ class Target:
                 self.sessions[name] = session
 
     def span(self, tx: Tx) -> tuple[int, int]:
-        """Return the first and last id that the scope can hold; make the scope if it is new."""
+        """Return the first and last possible id of the scope; create a new scope."""
         return scope_range(self.owner.ensure(tx))
 
     def session(self, tx: Tx, name: str) -> TargetSession:
-        """Return a session, and make it if it is new."""
+        """Return a session; create a new one."""
         session = find_session(tx, self.owner, name)
         target = self.sessions.get(name)
         if target is None or target.id != session:  # new, or deleted since the last chunk
@@ -479,11 +482,11 @@ class Target:
         return target
 
     def find_session(self, tx: Tx, name: str) -> int | None:
-        """Return the id of a session, None if it is absent, or was forgotten here."""
+        """Return the id of a session, None if it is absent or was forgotten here."""
         return None if self.is_gone(name) else find_session(tx, self.owner, name)
 
     def require_session(self, tx: Tx, name: str) -> None:
-        """Return if a session is here; InvalidInput if it is absent."""
+        """Return if a session exists here; InvalidInput if it is absent."""
         if self.find_session(tx, name) is None:
             raise InvalidInput(f"there is no session {name!r}: put a line of it first")
 
@@ -492,16 +495,16 @@ class Target:
         return name in self.gone or str(name) in self.gone
 
     def are_forgotten(self, tx: Tx, uids: Iterable[str]) -> set[str]:
-        """Return those of *uids* that were forgotten in this scope."""
+        """Return the *uids* that were forgotten in this scope."""
         return dependents.are_forgotten(tx, self.owner.ensure(tx), uids)
 
     def seq_here(self, session: str, seq: int) -> int:
-        """Return the seq that a message of the file has here."""
+        """Return the seq here of a message in the file."""
         return self.moved.get((session, seq), seq)
 
     def named_message(self, tx: Tx, session: str | None, external_id: str) -> tuple[str, int]:
         """
-        Return where the message is that a hand-written line names: its session or branch, and seq.
+        Return session or branch, and seq, of the message that a hand-written line names.
 
         Raises:
             InvalidInput: it is absent.
@@ -538,5 +541,5 @@ def embedding_jobs(tx: Tx, space_no: int, subject: str, ref: int) -> list[Job]:
 
 
 def digest_of(text: str) -> bytes:
-    """Return a digest that tells one text of an entry from another."""
+    """Return a digest by which texts of an entry are compared."""
     return blake2b(text.encode(), digest_size=16).digest()

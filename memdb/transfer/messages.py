@@ -1,14 +1,14 @@
 """
 Session and message lines: their codecs, export and import.
 
-Imported messages are prepared and stored as `Session.append` does it, but their
-external ids and uids are looked up a thousand at once. An exported message
-keeps its seq if that is free. Stored messages stay unchanged.
+Imported messages are prepared and stored as by `Session.append`, but their external ids and uids
+are looked up in thousands. An exported message keeps its seq if that is free. Stored messages stay
+unchanged.
 
-A question that was edited, or an answer that was made again, lets a conversation continue in two
-ways. A format gives each message the external id of the one before it. A message after the newest
-one of the session or of a branch is added there. A message after another one begins a branch,
-called by its external id. So it does not matter which way is imported first.
+If a question was edited or an answer repeated, a conversation continues in two ways. A format gives
+each message the external id of the one before it. A message after the newest one of the session or
+of a branch is added there. A message after another one begins a branch with its external id as the
+name. So the order in which the two are imported does not matter.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 def _shares_value(value: object, field: str) -> list[tuple[int, int, str | None]] | None:
-    """Return what a branch shares of other branches: [first seq, last seq, branch] of each."""
+    """Return what a branch shares of other branches, each as [first seq, last seq, branch]."""
     if value is None:
         return None
     if not isinstance(value, list) or not all(
@@ -167,7 +167,7 @@ def _export_branches(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
 
 def _shares_of(tx: Tx, branch: int, names: dict[int, str]) -> list[Any] | None:
-    """Return the `shares` of a branch as its line has them, None if there is none."""
+    """Return the `shares` of a branch in the form of its line, None if there are none."""
     shares = [run for one in branches_of(tx, branch) if one.id == branch for run in one.shares]
     return [[run.first_seq, run.last_seq, names.get(run.session)] for run in shares] or None
 
@@ -201,7 +201,7 @@ def read_session(target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_sessions(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add the sessions that are new; the others stay unchanged, those forgotten stay away."""
+    """Add the new sessions; stored ones stay unchanged, and forgotten ones are left out."""
     scope_no = target.owner.ensure(tx)
     note_titles(target, tx, rows)
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows if row["uid"]])
@@ -253,7 +253,7 @@ def read_branch(target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Add the branches that are new; the others stay unchanged, those forgotten stay away."""
+    """Add the new branches; stored ones stay unchanged, and forgotten ones are left out."""
     forgotten = target.are_forgotten(tx, [row["uid"] for row in rows])
     for row in rows:
         name = BranchName(row["session"], row["name"])
@@ -289,7 +289,7 @@ def write_branches(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 
 def _shares_here(target: Target, tx: Tx, row: dict[str, Any]) -> list[Run]:
-    """Return what a branch line shares of others, by the rows and seqs that these have here."""
+    """Return what a branch line shares of others, with the rows and seqs here."""
     found = []
     for first, last, branch in row["shares"] or ():
         name = place_name({"session": row["session"], "branch": branch})
@@ -337,10 +337,10 @@ def read_message(target: Target, item: Item) -> MessageLine:
 
 def _plain_line(target: Target, item: Item) -> MessageLine | None:
     """
-    Return an exported message that is only a text; None if another check is due.
+    Return an exported message that is only a text; None if it needs another check.
 
-    Nearly all lines of an export are such. Cost: 4 µs, a third of that of another line, which
-    makes an import 20 % faster (ADR-0045).
+    Nearly all lines of an export are of this form. Cost: 4 µs, a third of that of another line,
+    which makes an import 20 % faster (ADR-0045).
     """
     session, seq, role, text, tokens, counter, created_ms, uid = _plain_values(item.fields)
     if not (
@@ -364,11 +364,10 @@ def _plain_line(target: Target, item: Item) -> MessageLine | None:
 
 def count_messages(target: Target, lines: list[MessageLine]) -> list[MessageLine]:
     """
-    Return the lines that have to be written, with their tokens counted.
+    Return the lines that must be written, with their tokens counted.
 
-    Lines that the file holds already are left out before that: counting takes
-    longer than all the rest of a second import. A counter may be slow, so it
-    runs outside the write transaction.
+    Stored lines are left out before that, because counting takes longer than the rest of a second
+    import. A counter may be slow, so it runs outside the write transaction.
     """
     with target.services.db.read() as tx:
         stored = _stored_externals(target, tx, lines)
@@ -411,7 +410,7 @@ def _is_stored(stored: Stored, line: MessageLine) -> bool:
 
 def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
     """
-    Add the messages that are new, session by session.
+    Add the new messages, session by session.
 
     Raises:
         InvalidInput: an external id belongs to a different message, or a session
@@ -433,7 +432,7 @@ def write_messages(target: Target, tx: Tx, lines: list[MessageLine]) -> None:
 
 
 def _list_away(target: Target, tx: Tx, lines: list[MessageLine]) -> list[MessageLine]:
-    """Return the lines that were forgotten here, known by their uid or their source's id."""
+    """Return the lines that were forgotten here, by their uid or their source's id."""
     scope_no = target.owner.find(tx)
     if scope_no is None:
         return []
@@ -466,7 +465,7 @@ def _list_gone(tx: Tx, scope_no: int | None, rows: list[dict[str, Any]]) -> set[
 
 
 def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Note the sessions that are here under another title than the file has now."""
+    """Note the sessions whose title in the file differs from the one here."""
     ids = {row["name"]: target.find_session(tx, row["name"]) for row in rows if row["title"]}
     here = sessions.titles(tx, [row for row in ids.values() if row is not None])
     for row in rows:
@@ -482,12 +481,12 @@ def note_titles(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
 
 class MessageLine(Record):
     """
-    A message as a line has it.
+    A message in the form of a line.
 
     Attributes:
-        seq: None puts it at the end of its session.
-        in_tree: It goes behind *after*, as `Heads.plan` says.
-        after: The external id of the message before it; None means that it is the first.
+        seq: None adds it at the end of its session.
+        in_tree: Whether it follows *after*, as `Heads.plan` describes.
+        after: The external id of the message before it; None means that it is the first one.
     """
 
     place: str
@@ -515,7 +514,7 @@ def taken_by_another(line: MessageLine) -> InvalidInput:
 
 
 class MessageMerge:
-    """Lines of one session, compared with what the session holds and then added to it."""
+    """Lines of one session, which are compared with the stored messages and then added."""
 
     def __init__(self, target: Target, tx: Tx, into: TargetSession) -> None:
         """Add to the session *into* of *target*."""
@@ -548,7 +547,11 @@ class MessageMerge:
             self._by_uid = messages.find_uids(tx, into.id, wanted)
 
     def _is_stored(self, line: MessageLine) -> bool:
-        """Return whether the session contains a line; InvalidInput if its external id is taken."""
+        """
+        Return whether the session contains a line.
+
+        InvalidInput if another message has its external id.
+        """
         draft = line.draft
         if line.seq is not None:
             if self._uids.get(self._into.id | line.seq) == draft.uid:
@@ -570,13 +573,13 @@ class MessageMerge:
         return True
 
     def _move(self, session: str, seq: int, here: int) -> None:
-        """Note the seq that a stored message has here; later messages then go to the end."""
+        """Note the seq of a stored message here; later messages are then added at the end."""
         self._into.own = False
         if here:
             self._target.moved[session, seq] = here & MAX_SEQ
 
     def _free_seq(self, line: MessageLine) -> int | None:
-        """Return the seq of the file if it is free here; None puts the message at the end."""
+        """Return the seq in the file if it is free here; None adds the message at the end."""
         if line.seq is None:
             return None
         row_id, uid = self._into.id | line.seq, line.draft.uid or ""
@@ -588,7 +591,7 @@ class MessageMerge:
         return None
 
     def _insert(self, fresh: list[tuple[MessageLine, int | None]]) -> None:
-        """Add messages, each with the seq that it keeps or at the end."""
+        """Add messages, each with its seq or at the end."""
         tx, into, services = self._tx, self._into, self._target.services
         times = {one: sessions.updated_ms(tx, one) for one in self._dated()}
         drafts, seqs = [line.draft for line, _ in fresh], [seq for _, seq in fresh]
@@ -614,16 +617,16 @@ class MessageMerge:
             self._date([line.draft.created_ms for line, _ in late], times)
 
     def _dated(self) -> list[int]:
-        """Return the session, or the branch and its session: a message changes both."""
+        """Return the session, or the branch and its session, because a message changes both."""
         into = self._into.id
         return [into, *(sessions.roots(self._tx, [into]).values() if is_branch(into) else ())]
 
     def _date(self, times: list[int | None], before: dict[int, int]) -> None:
         """
-        Set the session's times by its new messages, if the file has none for it.
+        Set the session's times from its new messages, if the file has none for it.
 
         Args:
-            before: The last change of it, and of the session of a branch, without them.
+            before: Its last change, and that of a branch's session, without these messages.
         """
         into = self._into
         updated_ms = before[into.id]
@@ -640,12 +643,12 @@ class MessageMerge:
 
 class Step(Record):
     """
-    Lines that go to a session or a branch, one behind the other.
+    Lines that are added to a session or a branch, one after the other.
 
     Attributes:
         name: Name of the session, or of the branch.
-        source: What a new branch leaves; None means that it is there.
-        after: The external id behind which it leaves; None means before all messages.
+        source: The place where a new branch starts; None means that the branch exists.
+        after: The external id after which the branch starts; None means before all messages.
     """
 
     name: str
@@ -656,14 +659,14 @@ class Step(Record):
 
 class Heads:
     """
-    The messages of a session that lines name, and the newest of each of its branches.
+    The messages of a session that lines name, and the newest one of each of its branches.
 
     Attributes:
-        was_here: The session has messages that are stored.
+        was_here: Whether the session has stored messages.
     """
 
     def __init__(self, session: str) -> None:
-        """Begin with a session that is not there."""
+        """Begin with a session that does not exist."""
         self.session = session
         self.was_here = False
         self._at: dict[str, tuple[str, Place]] = {}
@@ -685,7 +688,7 @@ class Heads:
                 self._at.setdefault(external_id, (holder, seq_of(ref)))
 
     def plan(self, lines: Iterable[MessageLine]) -> list[Step]:
-        """Return where *lines* go, in their order."""
+        """Return the places of *lines*, in their order."""
         steps: list[Step] = []
         last = self.session
         for line in lines:
@@ -715,7 +718,7 @@ class Heads:
 
 
 def list_rows(target: Target, tx: Tx, session: str) -> dict[int, str]:
-    """Return id and name of a session and its branches, as far as they are here."""
+    """Return id and name of a session and its branches, as far as they exist here."""
     row, scope_no = target.find_session(tx, session), target.owner.find(tx)
     if row is None or scope_no is None:
         return {}
@@ -739,7 +742,7 @@ def make_branch(target: Target, tx: Tx, step: Step) -> None:
 
 
 def notes_of(steps: Iterable[Step]) -> list[str]:
-    """Return what to say of the branches that begin in a session that was here before."""
+    """Return the note about the branches that begin in a session that existed before."""
     return [
         f"{step.lines[0].place}: session {str(step.name)!r} goes on in another way here, so this "
         f"and what follows ({len(step.lines):,} in all) is its branch {branch_of(step.name)!r}"
@@ -749,7 +752,7 @@ def notes_of(steps: Iterable[Step]) -> list[str]:
 
 
 def write_tree(target: Target, tx: Tx, session: str, lines: list[MessageLine]) -> None:
-    """Add the messages of a tree that are new to their session and its branches."""
+    """Add the new messages of a tree to their session and its branches."""
     target.session(tx, session)
     heads = Heads(session)
     heads.read(target, tx, lines)
@@ -782,7 +785,7 @@ class Trial:
         self, target: Target, lines: list[MessageLine], titled: list[dict[str, Any]]
     ) -> Counter[str]:
         """
-        Return what messages and session lines would add, by the names of `ImportReport`.
+        Return the numbers of rows that messages and session lines would add, by report field.
 
         Raises:
             InvalidInput: an external id belongs to a different message.
@@ -807,7 +810,7 @@ class Trial:
         return counts
 
     def _take(self, target: Target, line: MessageLine, stored: Mapping[str, Any]) -> str:
-        """Return the name by which the report counts a line."""
+        """Return the field of the report that counts a line."""
         place, draft = (line.session, line.draft.external_id), line.draft
         if place[1] is None or line.seq is not None:
             return "messages_added"
@@ -822,7 +825,7 @@ class Trial:
     def _count_branches(
         self, target: Target, tx: Tx, session: str, lines: list[MessageLine]
     ) -> int:
-        """Return how many branches begin with *lines* of a tree; note those of what is here."""
+        """Return how many branches begin with *lines* of a tree; add notes about existing ones."""
         heads = self._heads.setdefault(session, Heads(session))
         heads.read(target, tx, lines)
         steps = heads.plan(lines)

@@ -1,10 +1,9 @@
 """
 Summary, item, embedding, state and tombstone lines: their codecs, export and import.
 
-A summary is added only if its messages are here as they were when it was exported. So nothing
-that was forgotten comes back by it. An exported item keeps its version and
-times; a hand-written one needs a namespace, a key and a value. An item whose key has a value here
-stays away.
+A summary is added only if its messages are unchanged here since the export. So it restores nothing
+that was forgotten. An exported item keeps its version and times; a hand-written one needs a
+namespace, a key and a value. An item whose key has a value here is left out.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def export_vectors(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
     """
     Yield the vectors of the messages, entries and items of a scope, space by space.
 
-    Those that were given with an item stand in its line.
+    Vectors that were given with an item are in its line.
     """
     for space_no, model, dim in space_rows.list_numbers(tx):
         for of in () if model == space_rows.GIVEN else ("message", "entry", "item"):
@@ -141,7 +140,7 @@ def _messages(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, An
 
 
 def _entries(tx: Tx, space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
-    """Return the uid of each entry whose vector is that of its present text, by id."""
+    """Return the uid of each entry whose vector belongs to its present text, by id."""
     due = jobs.due(tx, space_no, refs[0], refs[-1], MAX_INT, MAX_INT)
     changed = {job.ref for job in due if job.subject == "entry"}
     found = entries.get_many(tx, [ref for ref in refs if ref not in changed])
@@ -149,7 +148,7 @@ def _entries(tx: Tx, space_no: int, refs: list[int]) -> dict[int, dict[str, Any]
 
 
 def _items(tx: Tx, _space_no: int, refs: list[int]) -> dict[int, dict[str, Any]]:
-    """Return the uid of the item of each vector, and which of its texts that is of, by ref."""
+    """Return, by ref of a vector, the uid of its item and the number of the text."""
     owners = items.find_owners(tx, refs)
     found = items.get_many(tx, {*owners.values()})
     return {
@@ -180,7 +179,7 @@ def read_vector(_target: Target, item: Item) -> dict[str, Any]:
 
 
 def write_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
-    """Store the vectors of what the file holds without a vector in their space."""
+    """Store the vectors of stored texts that lack one in their space."""
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["model"], row["dim"]), []).append(row)
@@ -200,7 +199,7 @@ def write_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
 def _message_vectors(
     target: Target, tx: Tx, space_no: int, rows: list[dict[str, Any]]
 ) -> dict[int, bytes]:
-    """Return vector by message id, for the messages that the file holds."""
+    """Return the vectors by message id, for the stored messages."""
     vectors = {}
     for row in rows:
         if row["of"] == "message":
@@ -214,7 +213,7 @@ def _message_vectors(
 
 
 def _entry_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> dict[int, bytes]:
-    """Return vector by entry id, for the stored entries whose text is that of the import."""
+    """Return the vectors by entry id, for the stored entries with the text of the import."""
     by_uid = {row["entry"]: row["vector"] for row in rows if row["of"] == "entry"}
     here = entries.find_uids(tx, *target.span(tx), list(by_uid)) if by_uid else {}
     found = entries.get_many(tx, list(here.values()))
@@ -226,7 +225,7 @@ def _entry_vectors(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> dict[i
 
 
 def _item_vectors(target: Target, rows: list[dict[str, Any]]) -> dict[int, bytes]:
-    """Return vector by ref, for the items that this import added."""
+    """Return the vectors by ref, for the items that this import added."""
     return {
         target.items[row["item"]][row["place"]]: row["vector"]
         for row in rows
@@ -237,7 +236,7 @@ def _item_vectors(target: Target, rows: list[dict[str, Any]]) -> dict[int, bytes
 def _put(
     target: Target, tx: Tx, space_no: int, kind: str, vectors: dict[int, bytes], old: set[int]
 ) -> None:
-    """Store the vectors of what has none, and of *old*: their stored vector is out of date."""
+    """Store missing vectors, and those of *old*, whose stored vector is outdated."""
     here = tx.vectors.present(space_no, kind, vectors) - old
     fresh = [(ref, vector) for ref, vector in vectors.items() if ref not in here]
     spaces.put(tx, space_no, kind, fresh)
@@ -317,7 +316,7 @@ def read_tombstone(target: Target, item: Item) -> Tombstone:
 
 
 def write_tombstones(target: Target, tx: Tx, rows: list[Tombstone]) -> None:
-    """Add tombstones, except of what the file holds: an import removes nothing."""
+    """Add tombstones, except those of stored rows, because an import removes nothing."""
     dependent_records.restore(tx, target.owner.ensure(tx), rows)
 
 
@@ -347,7 +346,7 @@ ITEM = Codec(
 
 
 class ItemLine(Record):
-    """An item line, checked; *was* is what an exported one had in its file, else None."""
+    """An item line, checked; *was* has the fields of an exported one, else None."""
 
     draft: ItemDraft
     was: Imported | None
@@ -408,7 +407,7 @@ def read_item(target: Target, item: Item) -> ItemLine:
 
 
 def write_items(target: Target, tx: Tx, lines: list[ItemLine]) -> None:
-    """Add the items whose key is new; the others stay unchanged, those forgotten stay away."""
+    """Add the items with new keys; stored ones stay unchanged, and forgotten ones are left out."""
     scope_no = target.owner.ensure(tx)
     forgotten = target.are_forgotten(tx, [line.was.uid for line in lines if line.was is not None])
     names = {id(line): (line.draft.path, line.draft.key) for line in lines if line.was is None}
@@ -488,9 +487,9 @@ def read_summary(target: Target, item: Item) -> dict[str, Any]:
 
 def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
     """
-    Add the summaries that are next in their session, and are of what it holds.
+    Add the summaries that come next in their session and cover its messages.
 
-    One that a model wrote replaces one that no model wrote.
+    A summary by a model replaces one that no model wrote.
     """
     for row in sorted(rows, key=lambda row: int(row["depth"])):
         into = target.sessions.get(place_name(row))

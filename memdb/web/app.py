@@ -4,9 +4,9 @@ Assembly of `memdb web`: the application, the port, the server and its end.
 `application` returns the ASGI application of an open file. `serve` binds it to 127.0.0.1 and
 runs until it is stopped.
 
-The files of the page are read once at start, and served under the hash of all of them. The hash
-stands in the path, so that a module imports its neighbours by a relative name and every file is
-immutable for the browser. `index.html` names its files by `{{static}}`.
+The files of the page are read once at start, and served under the hash of all of them. The hash is
+in the path, so a module imports its neighbours by a relative name, and the browser can cache every
+file for ever. `index.html` names its files by `{{static}}`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ HASH_CHARS = 16
 
 
 class StaticFiles:
-    """The files below memdb/web/static, in memory: plain and compressed."""
+    """The files in memdb/web/static, in memory: plain and compressed."""
 
     def __init__(self, folder: Traversable | None = None) -> None:
         """Read every file of *folder*; None means those of the package."""
@@ -83,15 +83,15 @@ class StaticFiles:
         self._files = {name: (data, gzip.compress(data, mtime=0)) for name, data in files.items()}
 
     def names(self) -> list[str]:
-        """Return the names of the files but the index."""
+        """Return the names of all files except the index."""
         return sorted(self._files)
 
     async def index(self, request: Request) -> Response:
-        """Return the shell of the page; it contains no data."""
+        """Return the page's HTML, which contains no data."""
         return _answer(request, self._index, TYPES["html"], {"Cache-Control": "no-cache"})
 
     async def file(self, request: Request) -> Response:
-        """Return a file by the hash of all and its name."""
+        """Return a file by the hash of all files and its name."""
         path = request.path_params["path"]
         name = path.removeprefix(self.prefix.removeprefix(STATIC)).removeprefix("/")
         kind = TYPES.get(name.rpartition(".")[2])
@@ -137,15 +137,19 @@ EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
 def file_id(db: MemDB) -> str:
-    """Return ten letters that name the file in links: of its uid, so that they survive a move."""
+    """
+    Return ten letters that identify the file in links.
+
+    They come from its uid, so links survive a move.
+    """
     return _letters(db.file.info().meta.get("file_uid", db.path))
 
 
 def place_id(path: str) -> str:
     """
-    Return ten letters that tell whether two servers serve one file, by whatever path.
+    Return ten letters that show whether two servers serve one file, by whatever path.
 
-    A copy has the uid of its original, so that links survive a move; here it is another file.
+    A copy has the uid of its original, so its links work; here it counts as another file.
     """
     try:
         found = os.stat(path)
@@ -166,7 +170,7 @@ def _letters(text: str) -> str:
 
 
 class App:
-    """The server of one open file: its API, its guard, and what opens it."""
+    """The server of one open file: its API, its guard, and its addresses."""
 
     def __init__(
         self,
@@ -178,14 +182,14 @@ class App:
         user: str = "default",
     ) -> None:
         """
-        Serve *db*, to a browser that has the link and to programs that have *token*.
+        Serve *db* to a browser that has the link, and to programs that have *token*.
 
         Args:
-            read_only: Without any route that writes.
+            read_only: Leave out every route that writes.
             token: What programs send. None lets none in.
-            asks_network: Whether a search by meaning asks a server for the vector: the page
-                then searches by words while somebody types.
-            user: The user whose memory the page offers to begin, of a file without any.
+            asks_network: Whether a search by meaning asks a server for the vector; the page then
+                searches by words while the user types.
+            user: The user that the page offers to create in a file without users.
         """
         self.db = db
         self.read_only = read_only
@@ -211,14 +215,14 @@ class App:
         return f"{self.guard.origin}{self.guard.base}"
 
     def new_link(self) -> str:
-        """Return an address that signs a browser in, once, within two minutes."""
+        """Return an address that signs in one browser, within two minutes."""
         return f"{self.address}#k={self.access.new_secret()}"
 
     def warm(self) -> None:
         """
-        Load what the first requests need: what counts, embeds and searches.
+        Load the token counter, the embedder and search for the first requests.
 
-        Searches by the first letters of a word of the newest conversation, and by the word.
+        It searches for the first letters of a word of the newest conversation, and for the word.
         The search counts no use and asks no server.
         """
         try:
@@ -235,7 +239,7 @@ class App:
             return  # the first request says what is wrong
 
     def begin_warming(self) -> None:
-        """Warm in a thread; a search that comes meanwhile waits for its end, and loads nothing."""
+        """Warm up in a thread; a search that comes meanwhile waits for its end."""
         self._warming = threading.Thread(target=self.warm, name="memdb-warm", daemon=True)
         self._warming.start()
 
@@ -267,7 +271,7 @@ class App:
         return await self.api.answer_route(self._plain_page, request)
 
     async def _session(self, request: Request) -> Response:
-        """Sign in with the secret of the link, say what is served, or sign out."""
+        """Sign in with the secret of the link, describe the file, or sign out."""
         if request.method == "POST":
             return await self._sign_in(request)
         if request.method == "DELETE":
@@ -301,18 +305,18 @@ class App:
 
 
 async def no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette gives it)
-    """Answer that there is nothing at an address."""
+    """Answer that nothing is at an address."""
     return problem("no_route", f"there is nothing at {request.url.path[:200]}")
 
 
 async def wrong_method(request: Request, error: Exception) -> Response:
-    """Answer that an address does not take a method."""
+    """Answer that an address does not support a method."""
     headers = getattr(error, "headers", None)
     return problem("method", f"{request.method} is not served here", headers=headers)
 
 
 async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 (Starlette gives it)
-    """Answer with what a call raised."""
+    """Answer with the error that a call raised."""
     return from_error(error)
 
 
@@ -323,10 +327,10 @@ def application(
     more: list[Path],
 ) -> Starlette:
     """
-    Return the application of an API: its nouns, the document of them, and *more* addresses.
+    Return the application of an API: its nouns, their OpenAPI document, and *more* addresses.
 
     Args:
-        answer: Returns what answers for a noun.
+        answer: Returns the handler of a noun.
         about: What `openapi.document` takes.
     """
     document = json.dumps(openapi.document(api.routes, *about), default=str).encode()
@@ -347,13 +351,13 @@ def application(
 
 def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
     """
-    Return a socket on 127.0.0.1 at *port*, or at the next that is free; 0 takes any.
+    Return a socket on 127.0.0.1 at *port*, or at the next free one; 0 takes any.
 
     Args:
-        note: Gets a sentence about each port that is taken.
+        note: Called with a sentence about each port that is taken.
 
     Raises:
-        InvalidInput: this very file is served there, or no port is free.
+        InvalidInput: this file is already served there, or no port is free.
     """
     last = port + MOST_PORTS
     for number in range(port, min(last, 65535) + 1):
@@ -381,14 +385,14 @@ def bind(port: int, app: App, note: Callable[[str], None]) -> socket.socket:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: its address and its header are the answer."""
+    """It follows no redirect, because the answer is in its address and header."""
 
     def redirect_request(self, *_: object) -> None:
         """Return no request."""
 
 
 def who_serves(port: int) -> tuple[str, str] | None:
-    """Return place and name of the file that a memdb serves on *port*; None for others."""
+    """Return path and name of the file that a memdb serves on *port*; None for other programs."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
     try:
         with opener.open(f"http://{HOST}:{port}/", timeout=PROBE_S):
@@ -402,7 +406,7 @@ def who_serves(port: int) -> tuple[str, str] | None:
 
 
 class PageServer(Server):
-    """The server of a page; signals are left to the command line."""
+    """The server of a page; the command line handles signals."""
 
     def __init__(self, app: App, limits: Limits | None = None) -> None:
         """Serve *app*."""
@@ -410,13 +414,13 @@ class PageServer(Server):
         self._events = app.events
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams of events, then wait for what is still answered."""
+        """End the streams of events, then wait for answers in progress."""
         self._events.close()
         await super().shutdown(sockets=sockets)
 
 
 def serve(app: App, listener: socket.socket) -> None:
-    """Answer requests on *listener* until a signal comes; calls that run are finished."""
+    """Answer requests on *listener* until a signal arrives; running calls are finished."""
     app.begin_warming()
     server = PageServer(app)
     try:

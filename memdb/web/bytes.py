@@ -1,10 +1,10 @@
 """
 Bytes and plain texts: artifacts as downloads or images, a session as a page of text.
 
-Bytes of a file are foreign. They are sent as a download with a cleaned name, under a policy in
-which nothing runs. Only an image that browsers draw gets the type of an image: by its first
-bytes, of at most 20 MB and 40 megapixels. The page shows it in `<img>`, where a script in an
-SVG does not run. All else is octets.
+Bytes in a file may come from anybody. They are sent as a download with a cleaned name, under a
+policy that lets nothing run. Only an image that browsers can show gets the type of an image, by its
+first bytes, up to 20 MB and 40 megapixels. The page shows it in `<img>`, where a script in an SVG
+does not run. All else is octets.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ VP8X_BYTES = 30
 
 def image_type(head: bytes, size_bytes: int) -> str | None:
     """
-    Return the type of an image that browsers draw and that is not too large, else None.
+    Return the type of an image that browsers can show and that is not too large, else None.
 
     Args:
-        head: Its first bytes, `HEAD_BYTES` or all.
+        head: Its first `HEAD_BYTES`, or all of it.
         size_bytes: Size of the whole.
     """
     if size_bytes > MAX_IMAGE_BYTES:
@@ -60,7 +60,7 @@ def image_type(head: bytes, size_bytes: int) -> str | None:
 
 
 def _measured(head: bytes) -> tuple[str, tuple[int, int] | None]:
-    """Return type and size in pixels; no size where they cannot be read."""
+    """Return type and size in pixels; no size if it cannot be read."""
     try:
         if head.startswith(PNG):
             return "image/png", struct.unpack(">II", head[16:24])
@@ -119,7 +119,7 @@ def clean_name(name: str) -> str:
 
 
 def download_headers(name: str) -> dict[str, str]:
-    """Return the headers of bytes that come from the file."""
+    """Return the headers for bytes of the file."""
     cleaned = clean_name(name)
     plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", cleaned)
     return {
@@ -130,7 +130,7 @@ def download_headers(name: str) -> dict[str, str]:
 
 
 class Download:
-    """Bytes of the file as they are answered."""
+    """Bytes of the file, as an answer."""
 
     def __init__(self, content: OpenBytes) -> None:
         """Answer *content*."""
@@ -149,7 +149,7 @@ class Chunks:
     """
     The bytes of an open file, a chunk at a time.
 
-    Not a generator: `close` ends one that was never begun too.
+    It is not a generator, so that `close` also ends one that never began.
     """
 
     def __init__(self, data: BinaryIO, folder: str | None = None) -> None:
@@ -178,7 +178,7 @@ class Chunks:
 
 def read_session(session: Session) -> Iterator[str]:
     """
-    Return the messages of a session as plain text, for reading, finding and printing.
+    Return the messages of a session as plain text, to read, search and print.
 
     Raises:
         NotFound: there is no such session.
@@ -212,5 +212,5 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return *text* on one line."""
+    """Return *text* as one line."""
     return " ".join(visible(text).split())

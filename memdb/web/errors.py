@@ -1,7 +1,7 @@
 """
-Errors as `application/problem+json`: status, code, what failed, and what to do.
+Errors as `application/problem+json`: status, code, the cause, and the next thing to do.
 
-The codes are those of `memdb.errors`; the table from a code to a status stands here once.
+The codes are those of `memdb.errors`; the only table from codes to statuses is here.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ MAX_DETAIL_CHARS = 2000
 
 
 class Refused(Exception):
-    """A request that the server itself refuses; the handler of errors answers it."""
+    """A request that the server itself refuses; the error handler answers it."""
 
     def __init__(self, code: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        """Refuse with the row *code* of `CODES`."""
+        """Refuse the request with the row *code* of `CODES`."""
         super().__init__(detail)
         self.code = code
         self.headers = dict(headers or {})
@@ -109,10 +109,11 @@ def problem(
 
 def from_error(error: Exception, fields: Iterable[str] = ()) -> Response:
     """
-    Return the answer for what a call raised.
+    Return the answer for an error of a call.
 
     Args:
-        fields: Parameters of the call: the one that the error's sentence begins with is named.
+        fields: Parameters of the call; if the error's sentence begins with one, the answer names
+            it.
     """
     if isinstance(error, Refused):
         return problem(error.code, str(error), headers=error.headers)

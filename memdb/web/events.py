@@ -1,8 +1,8 @@
 """
-The stream of events: what changed, and how it ends (`replaced`, `migrated`, `closing`).
+The stream of events: changes, and how it ends (`replaced`, `migrated`, `closing`).
 
-One task asks `db.changes` for all tabs, four times a second and only while one listens.
-An event names its mark, so that a stream that was cut continues where it ended.
+One task calls `db.changes` for all tabs, four times a second, and only while a tab listens. An
+event contains its mark, so that an interrupted stream continues where it ended.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ ENDS: dict[type[MemDBError], str] = {SchemaTooNew: "migrated", FileError: "repla
 
 
 class Events:
-    """Tells every open stream what happens to a file."""
+    """Sends the changes of a file to every open stream."""
 
     def __init__(self, db: MemDB) -> None:
-        """Look at the file of *db*, once somebody listens."""
+        """Look at the file of *db* from the first listener on."""
         self._db = db
         self._mark: str | None = None
         self._newest: tuple[str | None, Changes] | None = None  # from which mark on
@@ -60,7 +60,7 @@ class Events:
         Answer with a stream of events, from `Last-Event-ID` or ?since= on if given.
 
         Raises:
-            Refused: too many are open.
+            Refused: too many streams are open.
         """
         if self.listeners >= MAX_LISTENERS:
             raise Refused("streams", f"{self.listeners} streams are open")
@@ -78,7 +78,7 @@ class Events:
 
     def refuse_ended(self) -> None:
         """
-        Refuse a request about a file that is not there any more as it was opened.
+        Refuse a request about a file that was removed or replaced since it was opened.
 
         Raises:
             Refused: it was replaced, or a newer memdb migrated it.
@@ -121,7 +121,7 @@ class Events:
             self.listeners -= 1
 
     async def _changes(self, mark: str | None) -> Changes | None:
-        """Return what changed since *mark*; None if that cannot be known now, or ever."""
+        """Return the changes since *mark*; None if they cannot be known now, or ever."""
         try:
             return await asyncio.to_thread(self._db.changes, mark)
         except StorageError as error:

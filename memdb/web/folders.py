@@ -1,7 +1,7 @@
 """
-The JSON API of a folder of files: the verbs of a file, each asked of the file of its user.
+The JSON API of a folder of files: the verbs of a file, for the file of a user.
 
-A verb about a whole file needs a user here. Those of `FOLDER_VERBS` are about the folder.
+A verb about a whole file needs a user too. `FOLDER_VERBS` are about the folder.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class FolderApi(Api):
 
     def lend(self, route: Route, arguments: dict[str, Any]) -> tuple[Any, object]:
         """
-        Return the file of the user that a request names, or the folder, and what keeps it open.
+        Return the requested user's file, or the folder, and what keeps it open.
 
         Raises:
             InvalidInput: it names none.
-            NotFound: it is about all of a file that is not there.
+            NotFound: the request is about a whole file that does not exist.
         """
         if route.kind == FOLDER:
             return self.folder, None
@@ -71,6 +71,6 @@ class FolderApi(Api):
         return lease.db, lease
 
     def close(self) -> None:
-        """Wait for the calls that run, and take no more."""
+        """Wait for running calls, and accept no more."""
         super().close()
         self._nobody.close()

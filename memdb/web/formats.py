@@ -1,8 +1,8 @@
 """
-Lists as files: a filtered list as JSON lines, CSV or Markdown, while it is read.
+Lists as files: a filtered list as JSON lines, CSV or Markdown, sent while it is read.
 
-The last line says that it is complete. A cell of CSV that a spreadsheet would run begins
-with an apostrophe.
+The last line marks the list as complete. A cell of CSV that a spreadsheet would run begins with an
+apostrophe.
 """
 
 from __future__ import annotations
@@ -89,6 +89,6 @@ def _markdown_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return *text* so that Markdown shows it as it is, and no HTML begins."""
+    """Return *text* in a form that Markdown shows unchanged and in which no HTML begins."""
     marked = "".join(f"\\{one}" if one in "\\`*_[]<>#|!" else one for one in text)
     return " ".join(marked.split())

@@ -1,11 +1,12 @@
 """
-The guard of `memdb web`: it stands before routing and checks every request.
+The guard of `memdb web`: it checks every request before routing.
 
 Host, method, size, credential, origin and content type are checked, and every answer gets
 the headers of the policy. `Access` contains the one-time secret, the cookies and the token,
 each as a hash in memory. A page of another site cannot read an answer: there are no CORS headers,
-and `Cross-Origin-Resource-Policy` is set. It cannot change anything, because Origin must be equal
-and the type `application/json`. Nor can it get here by a name that it controls (Host).
+and `Cross-Origin-Resource-Policy` is set. It cannot change anything, because Origin must match and
+the type must be `application/json`. It cannot get here by a name that it controls either, because
+Host is checked.
 """
 
 from __future__ import annotations
@@ -85,12 +86,12 @@ HEADERS = {
 
 
 class Access:
-    """Credentials: a secret that works once, the cookies made of it, a token for programs."""
+    """Credentials: a secret that works once, the cookies made from it, and a token for programs."""
 
     def __init__(
         self, token: str | None = None, *, clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        """Accept programs that send *token*. None accepts no program."""
+        """Accept programs with *token*. None accepts no program."""
         self._token = None if token is None else _digest(token)
         self._clock_s = clock_s
         self._secret: tuple[bytes, float] | None = None
@@ -98,7 +99,7 @@ class Access:
         self._spent: dict[bytes, str] = {}  # secrets that work no more, with the reason
 
     def new_secret(self) -> str:
-        """Return a secret that works once, for two minutes; the one before works no more."""
+        """Return a secret that works once, for two minutes; the earlier one becomes invalid."""
         if self._secret is not None:
             self._spend(self._secret[0], "link_old")
         secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -110,7 +111,7 @@ class Access:
         Return a new cookie for the secret.
 
         Raises:
-            Refused: it was used, is too old, or was never given; each has a code of its own.
+            Refused: it was used, is too old, or is unknown; each has a code of its own.
         """
         digest, kept = _digest(secret), self._secret
         if kept is None or not hmac.compare_digest(kept[0], digest):
@@ -128,7 +129,7 @@ class Access:
         return cookie
 
     def _spend(self, digest: bytes, code: str) -> None:
-        """Note why a secret works no more."""
+        """Note why a secret is no longer valid."""
         self._spent[digest] = code
         while len(self._spent) > MAX_COOKIES:
             del self._spent[next(iter(self._spent))]
@@ -138,7 +139,7 @@ class Access:
         return _digest(cookie) in self._cookies
 
     def is_token(self, token: str) -> bool:
-        """Return whether *token* is that of programs."""
+        """Return whether *token* is the programs' token."""
         return self._token is not None and hmac.compare_digest(self._token, _digest(token))
 
     def sign_out(self, cookie: str) -> None:
@@ -151,14 +152,18 @@ def _digest(text: str) -> bytes:
 
 
 class Guard:
-    """The outermost layer of a server: checks a request, then hands it on."""
+    """The outermost layer of a server: checks a request, then passes it on."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Guard *app*."""
         self._app = app
 
     def admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Check a request; return the answer if it goes elsewhere, raise Refused if nowhere."""
+        """
+        Check a request.
+
+        Return a redirect if it belongs elsewhere, and raise Refused if nowhere.
+        """
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,16 +185,16 @@ class Guard:
 
 class PageGuard(Guard):
     """
-    Lets the browser in that has the link, and programs with the token; cuts the base off a path.
+    Admits the browser with the link, and programs with the token; removes the base from a path.
 
-    What it hands on has `scope["memdb.base"]`, "" for a program that came without the base,
-    and `scope["memdb.cookie"]`, the cookie that let it in.
+    It passes on `scope["memdb.base"]`, which is "" for a program that came without the base, and
+    `scope["memdb.cookie"]`, the cookie of the request.
     """
 
     def __init__(
         self, app: ASGIApp, access: Access, *, file_id: str, name: str, place: str
     ) -> None:
-        """Guard *app*; *name* and *place* are those of the file, for a second start on the port."""
+        """Guard *app*; *name* and *place* identify the file, for a second start on the port."""
         super().__init__(app)
         self._access = access
         self.base = f"/f/{file_id}/"
@@ -198,11 +203,11 @@ class PageGuard(Guard):
 
     @property
     def origin(self) -> str:
-        """The one origin that may ask."""
+        """The one origin whose requests are accepted."""
         return f"http://{HOST}:{self.port}"
 
     def admit(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
-        """Check host, origin and credential, and cut the base off the path."""
+        """Check host, origin and credential, and remove the base from the path."""
         if headers.get("host") != [f"{HOST}:{self.port}"]:
             return self._to_our_host(scope, headers.get("host", []))
         method = scope["method"]
@@ -234,7 +239,7 @@ class PageGuard(Guard):
         return RedirectResponse(f"{self.origin}{path}{'?' * bool(query)}{query}", 307)
 
     def _cut(self, scope: Scope) -> str:
-        """Cut the base off the path of *scope*, and return the rest."""
+        """Remove the base from the path of *scope*, and return the rest."""
         path: str = scope["path"]
         if path.startswith(self.base):
             scope["memdb.base"], rest = self.base, path[len(self.base) :]
@@ -249,7 +254,7 @@ class PageGuard(Guard):
         return rest
 
     def _check_credential(self, scope: Scope, headers: Mapping[str, list[str]], path: str) -> None:
-        """Refuse a request without a valid credential; note the cookie that it has."""
+        """Refuse a request without a valid credential; store its cookie."""
         given = headers.get("authorization", [])
         if given:
             kind, _, token = given[0].partition(" ")
@@ -273,7 +278,7 @@ class PageGuard(Guard):
 
 
 def _refuse_malformed(scope: Scope) -> None:
-    """Refuse a method that nothing takes, and headers that are too long."""
+    """Refuse a method that no route has, and headers that are too long."""
     if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
         raise Refused("header_size", f"the headers are over {MAX_HEADER_BYTES:,} bytes")
     if scope["method"] not in (*READS, *WRITES):
@@ -281,7 +286,7 @@ def _refuse_malformed(scope: Scope) -> None:
 
 
 def _is_open(path: str, method: str) -> bool:
-    """Return whether anybody may have it: the shell without data, and signing in."""
+    """Return whether no credential is needed: for the page without data, and for signing in."""
     if path == "session":
         return method == "POST"
     return method in READS and (path in VIEWS or path.startswith(STATIC))
@@ -292,7 +297,7 @@ def _unknown(detail: str) -> Refused:
 
 
 def check_body(headers: Mapping[str, list[str]]) -> None:
-    """Refuse the body of a write that is not JSON by its type, or too long."""
+    """Refuse the body of a write if its type is not JSON, or if it is too long."""
     kinds = headers.get("content-type", [])
     kind, _, options = (kinds or [""])[0].partition(";")
     charset = options.strip().lower().replace('"', "")
@@ -317,16 +322,16 @@ def headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def _cookies(headers: Mapping[str, list[str]]) -> list[str]:
-    """Return the values of our cookie; another port of the host may have set one too."""
+    """Return the values of our cookie, because another port of the host may have set one too."""
     pairs = [pair.strip() for line in headers.get("cookie", []) for pair in line.split(";")]
     return [pair.partition("=")[2] for pair in pairs if pair.startswith(f"{COOKIE}-")]
 
 
 def limited(scope: Scope, receive: Receive) -> Receive:
     """
-    Return *receive*, which refuses a body that is not JSON or gets too long.
+    Return *receive* that refuses a body that is not JSON or becomes too long.
 
-    Only who takes the method reads a body: a path that does not is 405 whatever is sent.
+    Only a route that supports the method reads a body; others answer 405 whatever is sent.
     """
     total, is_checked = 0, scope["method"] not in WRITES
 
@@ -345,7 +350,7 @@ def limited(scope: Scope, receive: Receive) -> Receive:
 
 
 def with_headers(send: Send) -> Send:
-    """Return *send*, which adds the headers of the policy to those of an answer."""
+    """Return *send* that adds the headers of the policy to those of an answer."""
 
     async def add(message: Message) -> None:
         if message["type"] == "http.response.start":

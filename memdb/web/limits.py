@@ -1,8 +1,8 @@
 """
-Limits of a server: what a client may take of it that has not shown a token.
+Limits of a server for clients that have not shown a token.
 
 `memdb serve`, `memdb web` and MCP over HTTP all run on `Server`. It closes a connection whose
-headers or body take too long, and keeps few connections of strangers. It slows down clients that
+headers or body take too long, and limits connections without a token. It slows down clients that
 fail again and again. It refuses a request whose end two servers could see at different places.
 """
 
@@ -42,9 +42,10 @@ class Limits(Record):
     Attributes:
         headers_s: Seconds for the headers of a request, and for the handshake of TLS.
         body_s: Seconds for its body.
-        strangers: Connections that have not shown a valid token; one more closes the oldest.
-        failures: Refused credentials of an address within *window_s*. A later request without
-            a valid one gets 429, and its connection ends; a valid one is always answered.
+        strangers: Largest number of connections without a valid token; one more closes the oldest.
+        failures: Largest number of refused credentials of an address within *window_s*. A later
+            request without a valid credential gets 429, and its connection ends; a valid one is
+            always answered.
         window_s: Seconds in which failures are counted.
     """
 
@@ -56,7 +57,7 @@ class Limits(Record):
 
 
 class Gate:
-    """State that the connections of a server share: strangers, and failures per client."""
+    """State shared by a server's connections: strangers, and failures per client."""
 
     def __init__(self, limits: Limits) -> None:
         """Keep to *limits*."""
@@ -65,18 +66,18 @@ class Gate:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def enter(self, connection: Connection) -> None:
-        """Take a new connection in; the oldest stranger goes if they are too many."""
+        """Accept a new connection; if there are too many strangers, close the oldest one."""
         self._strangers[connection] = None
         if len(self._strangers) > self.limits.strangers:
             oldest, _ = self._strangers.popitem(last=False)
             oldest.transport.abort()
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection no longer as a stranger's."""
+        """Stop counting a connection as a stranger's."""
         self._strangers.pop(connection, None)
 
     def count_failure(self, address: str) -> bool:
-        """Count a refused credential, and return whether the address had too many."""
+        """Count a refused credential; return whether the address had too many."""
         now_s = time.monotonic()
         end_s, count = self._failures.pop(address, (0.0, 0))
         if now_s >= end_s:
@@ -88,14 +89,14 @@ class Gate:
 
 
 def admit(scope: Scope) -> None:
-    """Mark the connection of a request that has shown a valid credential: no stranger's."""
+    """Mark the connection of a request with a valid credential as no stranger's."""
     connection = scope.get(CONNECTION)
     if connection is not None:
         connection.gate.leave(connection)
 
 
 class Connection(H11Protocol):  # type: ignore[misc] # its types are not read
-    """One connection, with the time that its requests may take to arrive."""
+    """One connection, with limits for the time in which its requests must arrive."""
 
     def __init__(self, gate: Gate, **given: Any) -> None:
         """Store *gate*; *given* are the arguments of uvicorn."""
@@ -107,7 +108,7 @@ class Connection(H11Protocol):  # type: ignore[misc] # its types are not read
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begin to wait for the first headers."""
+        """Start waiting for the first headers."""
         super().connection_made(transport)
         self.gate.enter(self)
         self._wait()
@@ -119,12 +120,12 @@ class Connection(H11Protocol):  # type: ignore[misc] # its types are not read
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read, then wait for what is missing of the request."""
+        """Read, then wait for the missing part of the request."""
         super().data_received(data)
         self._wait()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request as long as uvicorn keeps a connection that says nothing."""
+        """Wait for the next request as long as uvicorn keeps an idle connection."""
         super().on_response_complete()
         if self.conn.their_state is h11.IDLE:
             self._wait_for(None)
@@ -136,7 +137,7 @@ class Connection(H11Protocol):  # type: ignore[misc] # its types are not read
         self._wait_for(missing.get(self.conn.their_state))
 
     def _wait_for(self, part: str | None) -> None:
-        """Begin to count the time for a part of a request, unless it is counted already."""
+        """Start the time limit for a part of a request, unless it runs already."""
         if part == self._waits_for:
             return
         self._waits_for = part
@@ -191,17 +192,17 @@ CLOSE = {"Connection": "close"}
 
 
 class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
-    """uvicorn on sockets that are bound already, with `Limits`."""
+    """uvicorn on sockets that are already bound, with `Limits`."""
 
     def __init__(
         self, app: ASGIApp, *, shutdown_s: int, limits: Limits | None = None, **options: Any
     ) -> None:
         """
-        Serve *app*: HTTP alone, nothing logged but failures, nothing told of itself.
+        Serve *app* over HTTP only; log only failures, and reveal nothing about the server.
 
         Args:
-            shutdown_s: How long the end waits for answers.
-            limits: None means the usual ones.
+            shutdown_s: How long to wait for answers at the end.
+            limits: None means the default limits.
             options: Further options of `uvicorn.Config`.
         """
         given = {
@@ -220,7 +221,7 @@ class Server(uvicorn.Server):  # type: ignore[misc] # its types are not read
         self.gate = Gate(limits or Limits())
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen; this is that of uvicorn with `Connection`, and a limit for the handshake."""
+        """Listen as uvicorn does, with `Connection` and a limit for the handshake."""
         await self.lifespan.startup()
         config = self.config
 

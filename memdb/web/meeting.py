@@ -1,7 +1,7 @@
 """
-The meeting place of `memdb sync`: a sync folder that devices read and write over HTTP.
+A sync folder for `memdb sync` over HTTP, which devices read and write.
 
-The server carries sealed files and opens none. Only a token for everything reaches them.
+The server stores sealed files and opens none. Only a token for everything gives access to them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Meeting:
-    """A folder that devices meet in."""
+    """A folder through which devices sync."""
 
     def __init__(self, folder: str) -> None:
-        """Carry the files of *folder*."""
+        """Serve the files of *folder*."""
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._folder = folder
         self.routes = [
@@ -58,7 +58,7 @@ class Meeting:
         return FileResponse(path)
 
     async def _take(self, request: Request) -> Response:
-        """Take a part of a file; with the last one, which is `whole`, it is there."""
+        """Accept a part of a file; after the last part (`whole`) the file exists."""
         path, part = self._path(request), read_json(await request.body())
         if not isinstance(part, dict) or part.keys() != {"at", "data", "whole"}:
             raise InvalidInput("the body lacks the fields at, data and whole: send all three")

@@ -1,8 +1,7 @@
 """
-The OpenAPI document of the JSON API, and docs/api.md: both from the table of verbs.
+The OpenAPI document of the JSON API, and docs/api.md, both made from the table of verbs.
 
-Schemas of answers are those of the records that the calls return, with the texts of their
-docstrings.
+Schemas of answers are those of the returned records, with the texts of their docstrings.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def document(
 
     Args:
         about: What serves them.
-        cookie: The name of the cookie that is as good as a token. "" means that there is none,
-            and that the token of a user says whose memory is meant.
+        cookie: The name of the cookie that can replace a token. "" means that there is none, and
+            that a user's token decides whose memory is meant.
     """
     schemes: dict[str, dict[str, str]] = {"token": {"type": "http", "scheme": "bearer"}}
     if cookie:
@@ -237,7 +236,7 @@ def _record_schema(kind: type[Record], schemas: dict[str, Any]) -> dict[str, Any
 
 
 def field_texts(docstring: str) -> dict[str, str]:
-    """Return what the section "Attributes:" of a docstring says about each field."""
+    """Return the text about each field in the section "Attributes:" of a docstring."""
     texts: dict[str, str] = {}
     name = ""
     for line in docstring.partition("Attributes:\n")[2].splitlines():
@@ -252,18 +251,18 @@ def field_texts(docstring: str) -> dict[str, str]:
 
 
 def operation_id(route: Route) -> str:
-    """Return the name of a route for generators of clients."""
+    """Return the name of a route, for client generators."""
     noun = route.verb.noun.replace("/", "_")
     return f"{route.verb.method.lower()}_{noun}"
 
 
 def summary_of(route: Route) -> str:
-    """Return the first sentence of what a verb calls."""
+    """Return the first sentence of the docstring of a verb's call."""
     return (inspect.getdoc(route.verb.call) or "").partition("\n")[0]
 
 
 def description_of(route: Route) -> str:
-    """Return what the docstring says before its sections."""
+    """Return the docstring before its sections."""
     doc = inspect.getdoc(route.verb.call) or ""
     return doc.partition("\nArgs:")[0].partition("\nReturns:")[0].partition("\nRaises:")[0].strip()
 

@@ -1,5 +1,5 @@
 """
-Parameters of verbs: their JSON schemas, from the annotations of what a verb calls.
+Parameters of verbs: their JSON schemas, from the annotations of the called functions.
 
 The OpenAPI document and the check of a request use the same schema. So a value of a wrong type
 is refused before a call begins. Texts come from the docstrings.
@@ -56,12 +56,12 @@ class Parameter(Record):
     One parameter of a verb.
 
     Attributes:
-        name: What requests call it.
-        argument: What the function calls it.
+        name: Its name in requests.
+        argument: Its name in the function.
         schema: JSON schema of its values.
         place: "query" or "body".
-        text: What it means; "" if its name says it.
-        default: None also if it is required.
+        text: Its meaning; "" if the name is enough.
+        default: None also if the parameter is required.
     """
 
     name: str
@@ -74,21 +74,21 @@ class Parameter(Record):
 
 
 def owner_kind(verb: Verb) -> str:
-    """Return the name of the class that a verb is asked of."""
+    """Return the name of the class that has the call of a verb."""
     if "." in verb.call.__qualname__:
         return verb.call.__qualname__.split(".")[0]
     return str(next(iter(inspect.signature(verb.call).parameters.values())).annotation)
 
 
 def is_whole(verb: Verb) -> bool:
-    """Return whether a verb is about all of a memory, even where a request names a user."""
+    """Return whether a verb is about a whole memory, even if a request names a user."""
     return owner_kind(verb) in WHOLE_KINDS and all(
         one.name != "user" for one in parameters_of(verb)
     )
 
 
 def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
-    """Return the parameters of a verb: whose memory first, then those of its function."""
+    """Return the parameters of a verb: first the user and app, then those of its function."""
     texts = argument_texts(inspect.getdoc(verb.call) or "")
     own = own_parameters(verb.call)
     identities = {
@@ -141,7 +141,7 @@ def read_query(parameter: Parameter, values: Sequence[str]) -> Any:
     Return the value of a parameter in a query.
 
     Args:
-        values: As they stand there, once or repeated for a list.
+        values: The values in the query, one or several for a list.
 
     Raises:
         InvalidInput: they are not of its type.
@@ -187,10 +187,10 @@ def _from_text(text: str, schema: Mapping[str, Any]) -> Any:
 
 def read_json(text: str | bytes) -> Any:
     """
-    Return what JSON text says.
+    Return the value of JSON text.
 
     Raises:
-        InvalidInput: it is not JSON, holds NaN or a name twice, or is nested too deeply.
+        InvalidInput: it is not JSON, contains NaN or a name twice, or is nested too deeply.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)

@@ -63,7 +63,7 @@ CHUNK_S = 0.05
 
 
 class Route:
-    """One row of the table with what is derived from it."""
+    """One row of the table, and the data derived from it."""
 
     def __init__(
         self, verb: Verb, current: Verb | None = None, kind_of_text: str | None = None
@@ -163,7 +163,7 @@ def _takes_null(parameter: Parameter) -> bool:
 
 
 def find_routes(verbs: Sequence[Verb] = VERBS, *, read_only: bool) -> dict[str, dict[str, Route]]:
-    """Return the routes of *verbs* by path and method; none that writes for *read_only*."""
+    """Return the routes of *verbs* by path and method; with *read_only* none that writes."""
     reads = {verb.noun: verb for verb in verbs if verb.method == "GET"}
     found: dict[str, dict[str, Route]] = {}
     for verb in verbs:
@@ -177,7 +177,7 @@ def find_routes(verbs: Sequence[Verb] = VERBS, *, read_only: bool) -> dict[str, 
 
 
 class Cursors:
-    """Opaque names of the next page, signed and bound to the filter of the list."""
+    """Opaque cursors of the next page, signed and bound to the filter of the list."""
 
     def __init__(self) -> None:
         """Sign with a key of this server: a cursor ends with it."""
@@ -238,7 +238,7 @@ class Api:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     async def answer(self, noun: str, request: Request) -> Response:
-        """Answer a request for a noun of the table."""
+        """Answer a request for a noun in the table."""
         methods = self.routes[noun]
         route = methods.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
@@ -281,14 +281,14 @@ class Api:
     def _respond_with(
         self, route: Route, arguments: dict[str, Any], headers: Mapping[str, str]
     ) -> Response:
-        """Answer by the file that is lent, which stays open for as long as the answer lives."""
+        """Answer from the borrowed file, which stays open as long as the answer."""
         db, lease = self.lend(route, arguments)
         answer = self._respond(db, route, arguments, headers)
         answer.lease = lease  # type: ignore[attr-defined]  # a stream reads as it is sent
         return answer
 
     def lend(self, route: Route, arguments: dict[str, Any]) -> tuple[MemDB, object]:  # noqa: ARG002 (a folder needs both)
-        """Return the file that a request is about, and what keeps it open."""
+        """Return the file of a request, and what keeps it open."""
         return self.db, None
 
     def _respond(
@@ -314,7 +314,7 @@ class Api:
         return encode(to_object(result), {} if tag is None else {"ETag": tag})
 
     def _streamed(self, route: Route, result: Any) -> Response | None:
-        """Return the answer with what comes piece by piece; None for all else."""
+        """Return an answer that is sent piece by piece; None for all others."""
         if isinstance(result, OpenBytes):
             download = Download(result)
             return self._stream(download.chunks, download.kind, download.headers)
@@ -328,7 +328,7 @@ class Api:
         return None
 
     def _page(self, db: MemDB, route: Route, arguments: dict[str, Any]) -> Response:
-        """Return a page of a list; a row more is read, to say whether there are more."""
+        """Return a page of a list; one more row is read, to see whether there are more."""
         noun, limit = route.verb.noun, arguments.pop("limit", PAGE_LIMIT)
         kind = arguments.pop("format", None)
         if not 1 <= limit <= MAX_PAGE_LIMIT:
@@ -352,7 +352,7 @@ class Api:
         arguments: Mapping[str, Any],
         headers: Mapping[str, str],
     ) -> Any:
-        """Call a verb that changes something, if it is as `If-Match` says."""
+        """Call a verb that changes something, if `If-Match` allows it."""
         expected = self._expected(db, current, arguments, headers)
         return route.call(db, arguments, expected=expected)
 
@@ -364,11 +364,11 @@ class Api:
         headers: Mapping[str, str],
     ) -> Any:
         """
-        Return what `If-Match` names, or its version; 0 for what must be new.
+        Return the version in `If-Match`; 0 for a row that must be new.
 
         Raises:
-            Refused: there is no such header, or it names another version.
-            NotFound: there is nothing to change.
+            Refused: the header is absent, or names another version.
+            NotFound: the row does not exist.
         """
         match = headers.get("if-match")
         if match is None:
@@ -397,7 +397,7 @@ class Api:
     def _stream(
         self, parts: Iterator[Any], kind: str, headers: Mapping[str, str] | None = None
     ) -> Response:
-        """Return lines, or bytes, as they are made."""
+        """Return lines, or bytes, while they are made."""
         end = getattr(parts, "close", int)
         if self._streams >= MAX_STREAMS:
             end()
@@ -414,10 +414,10 @@ class Api:
 
     async def _answer_once(self, key: str, route: Route, request: Request, body: bytes) -> Response:
         """
-        Answer a request that makes something; the same key again gives the same answer.
+        Answer a request that creates something; the same key again gets the same answer.
 
         Raises:
-            InvalidInput: the key is too long, or came with another request.
+            InvalidInput: the key is too long, or belongs to another request.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS:
             raise InvalidInput(f"Idempotency-Key has {len(key)} characters: use 1 to 200")
@@ -452,7 +452,7 @@ class Api:
 
 
 class _Streamed(StreamingResponse):
-    """An answer in pieces, with an end that comes even if its client went before the first."""
+    """An answer in pieces that always ends, even if its client left before the first piece."""
 
     def __init__(self, stop: Callable[[], None], *given: Any) -> None:
         """Call *stop* at the end."""
@@ -460,7 +460,7 @@ class _Streamed(StreamingResponse):
         self._stop = stop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, as far as the client takes it."""
+        """Answer, as far as the client reads it."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -468,24 +468,24 @@ class _Streamed(StreamingResponse):
 
 
 async def _chunks(parts: Iterator[Any], pool: ThreadPoolExecutor) -> AsyncIterator[bytes]:
-    """Yield what *parts* gives in chunks; one thread reads it all."""
+    """Yield the pieces of *parts* in chunks; one thread reads all of them."""
     loop = asyncio.get_running_loop()
     while chunk := await loop.run_in_executor(pool, _next_chunk, parts):
         yield chunk
 
 
 def _last(arguments: Mapping[str, Any]) -> str:
-    """Return the value that names the thing, for an error."""
+    """Return the value that identifies the row, for an error."""
     return str(list(arguments.values())[-1]) if arguments else ""
 
 
 def _place_of(row: Any, route: Route) -> dict[str, Any]:
-    """Return where a row stands in its list."""
+    """Return the place of a row in its list."""
     return {name: getattr(row, name) for name in route.verb.page}
 
 
 def _next_chunk(parts: Iterator[Any]) -> bytes:
-    """Return the next lines or bytes: up to 64 kB, or what 50 ms give; b"" at the end."""
+    """Return the next lines or bytes, up to 64 kB or for 50 ms; b"" at the end."""
     found: list[bytes] = []
     size, end_s = 0, monotonic() + CHUNK_S
     for part in parts:
@@ -497,7 +497,7 @@ def _next_chunk(parts: Iterator[Any]) -> bytes:
 
 
 def _with_end(lines: Iterator[Any]) -> Iterator[str]:
-    """Yield JSON lines, and one more that says that they are complete."""
+    """Yield JSON lines, and a last one that marks them as complete."""
     count = 0
     for line in lines:
         count += 1
@@ -506,7 +506,7 @@ def _with_end(lines: Iterator[Any]) -> Iterator[str]:
 
 
 def list_of(items: Sequence[Any], cursor: str | None) -> dict[str, Any]:
-    """Return the JSON of a list: its items, and how to continue."""
+    """Return the JSON of a list: its items, and the cursor of the next page."""
     return {"items": [plain(one) for one in items], "next": cursor, "complete": cursor is None}
 
 

@@ -1,9 +1,9 @@
 """
 `memdb serve`: the JSON API of a file or a folder for programs, each with a token of a user.
 
-The table of verbs is that of `memdb web`. A token of one user reaches the verbs of scopes and
-sessions, for that user and app only; a token for everything reaches all. There is no page, no
-cookie and no address without a token but `/health` and `/ready`.
+The table of verbs is that of `memdb web`. A user's token gives access to the verbs of scopes and
+sessions, for that user and app only. A token for everything gives access to all verbs. There is no
+page, no cookie and no address without a token but `/health` and `/ready`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Service:
         meeting_place: str | None = None,
     ) -> None:
         """
-        Serve *db* to who has one of *tokens*.
+        Serve *db* to programs with one of *tokens*.
 
         Args:
             read_only: Without any route that writes.
-            meeting_place: The folder in which devices meet by `memdb sync`, None without one.
+            meeting_place: The folder for `memdb sync` of devices, None without one.
         """
         if isinstance(db, Folder):
             self.api: Api = FolderApi(db, read_only=read_only)
@@ -87,7 +87,7 @@ class Service:
         return answer
 
     async def _health(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
-        """Return that the process answers."""
+        """Return that the process is alive."""
         return encode({"ok": True})
 
     async def _ready(self, request: Request) -> Response:  # noqa: ARG002 (Starlette gives it)
@@ -101,10 +101,10 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
     Limit a request to the user and app of its token.
 
     Args:
-        about_all: Whether the verb can be about nothing else than all of the memory.
+        about_all: Whether the verb is always about the whole memory.
 
     Raises:
-        Refused: it names another user or app, or the verb is about all of the memory.
+        Refused: it names another user or app, or the verb is about the whole memory.
     """
     grant: Grant = scope["memdb.grant"]
     scope["memdb.owner"] = grant.id
@@ -131,9 +131,9 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
 
 class TokenGuard(Guard):
     """
-    Finds what the token of a request gives.
+    Finds the grant of a request's token.
 
-    What it hands on has `scope["memdb.grant"]`, but for the open addresses.
+    It passes on `scope["memdb.grant"]`, except for the addresses that need no token.
     """
 
     def __init__(self, app: ASGIApp, tokens: TokenFile) -> None:
@@ -175,7 +175,7 @@ def listen(host: str, port: int) -> socket.socket:
     Return a socket on *host* at *port*; 0 takes any that is free.
 
     Raises:
-        InvalidInput: there is no such address here, or the port is taken.
+        InvalidInput: the address does not exist here, or the port is taken.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -197,7 +197,7 @@ def serve(
     service: Service, listener: socket.socket, certificate: tuple[str, str] | None = None
 ) -> None:
     """
-    Answer requests on *listener* until a signal comes; what runs then has 30 s to end.
+    Answer requests on *listener* until a signal arrives; running calls then have 30 s to end.
 
     Raises:
         FileError: certificate or key cannot be read.

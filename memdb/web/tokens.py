@@ -1,8 +1,8 @@
 """
-Tokens of `memdb serve`: which program may ask for whose memory.
+Tokens of `memdb serve`: the access of each program to users' memories.
 
 A token file has a line of JSON per token: its number, its SHA-256, its user and its app. The token
-itself is shown once, when it is made, and is stored nowhere. A token whose line is removed is
+itself is shown once, when it is made, and is stored nowhere. A token whose line was removed is
 refused from the next request on.
 """
 
@@ -30,9 +30,9 @@ class Grant(Record):
 
     Attributes:
         id: Names the token in the file; it is not a secret.
-        user: The user whose memory; None means everything.
+        user: The user of the memory; None means everything.
         app: The program that the memory belongs to; None with *user*.
-        shared: Whether it may also write what all users of the app share.
+        shared: Whether it may also write the memory that all users of the app share.
         sha256: Hash of the token, in hexadecimal.
         created_ms: Time when it was made.
     """
@@ -48,7 +48,7 @@ class Grant(Record):
 def new_token(
     user: str | None, app: str | None, now_ms: int, *, shared: bool = False
 ) -> tuple[str, Grant]:
-    """Return a new token, and what the file keeps of it."""
+    """Return a new token, and its record for the file."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     return token, Grant(secrets.token_hex(ID_BYTES), user, app, shared, hash_of(token), now_ms)
 
@@ -63,7 +63,7 @@ def read_grants(path: str) -> list[Grant]:
     Return the tokens in a file, oldest first.
 
     Raises:
-        FileError: it cannot be read, others can write to it or read it, or a line is none.
+        FileError: it cannot be read, others can read or write it, or a line is not a token.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -98,7 +98,7 @@ def _grant_of(line: str, path: str) -> Grant:
 
 def write_grants(path: str, grants: list[Grant]) -> None:
     """
-    Write a token file, with the old one in place until the new one is whole.
+    Write a token file; the old one stays until the new one is complete.
 
     Raises:
         FileError: it cannot be written.
@@ -114,7 +114,7 @@ FIELDS = ("id", "user", "app", "shared", "sha256", "created_ms")
 def add_grant(
     path: str, user: str | None, app: str | None, now_ms: int, *, shared: bool = False
 ) -> tuple[str, Grant]:
-    """Make a token and keep its hash in a file, which is made if it is new; return both."""
+    """Make a token and store its hash in a file, which may be new; return both."""
     grants = read_grants(path) if os.path.lexists(path) else []
     token, grant = new_token(user, app, now_ms, shared=shared)
     write_grants(path, [*grants, grant])
@@ -123,7 +123,7 @@ def add_grant(
 
 def remove_grant(path: str, token_id: str) -> Grant:
     """
-    Take a token out of a file and return what it gave.
+    Remove a token from a file, and return its grant.
 
     Raises:
         NotFound: the file has no such token.
@@ -147,7 +147,7 @@ class TokenFile:
         self._read()
 
     def find(self, token: str) -> Grant | None:
-        """Return what a token gives, None if it is none. Cost: 5 µs."""
+        """Return the grant of a token, None for an unknown one. Cost: 5 µs."""
         with suppress(FileError):  # a file that is gone for a moment changes nothing
             self._read()
         return self._by_hash.get(hash_of(token))
