@@ -2,7 +2,8 @@
 The changes that a segment of another device makes here.
 
 Of each thing the later word stays, by its stamp; messages and versions are united. Lines come in
-as those of an import do, so what is screened, counted, indexed and linked there is so here.
+as those of an import do (`memdb.sync.chunks` reads them), so what is indexed and linked there is so
+here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import descendants
-from memdb.errors import existing
+from memdb.errors import SecretFound, existing
 from memdb.models.ids import (
     BranchName,
     is_branch,
@@ -35,6 +36,7 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
+from memdb.sync.chunks import UNITES, read_chunk, word_of
 from memdb.sync.clock import MS_SHIFT, NOTHING, UNTOLD, Word, beats, history_of, ms_of
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
@@ -44,23 +46,22 @@ from memdb.tables.artifacts import Place
 from memdb.text.trust import TRUST
 from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
-from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
 from memdb.transfer import others
 from memdb.transfer.lines import (
     REFUSALS,
     Item,
-    PartFile,
     Target,
     TargetSession,
     place_name,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable
 
     from memdb.engine.base import Tx
     from memdb.records.scopes import ScopeRef
+    from memdb.sync.chunks import Chunk
     from memdb.tables.state import StateRow
     from memdb.tables.synced import Known
     from memdb.transfer.lines import TransferServices
@@ -68,49 +69,12 @@ if TYPE_CHECKING:
     Line = dict[str, Any]
     Row = dict[str, Any]
 
-# Holds the write lock for about 0.1 s.
-CHUNK_LINES = 2000
-
-# Fields of a line that no export has, and what a session's line lacks for an import.
+# Fields of an entry's line that are derived here.
 DERIVED = ("bigrams", "spans", "superseded_by")
-ADDED = ("kind", "stamp", "after")
-NO_SEQS = {"last_seq": 0}
 
 UNSAID = -1  # no version of a thing, so that it is sent
 
 SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
-
-
-class Chunk(Record):
-    """Lines of one scope: its app and user, what is gone, and the others."""
-
-    app: str
-    user: str
-    lines: list[Line]
-
-
-def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
-    """Yield the lines of a segment, some thousand of one scope at a time."""
-    scope = "", "", ""
-    found: list[Line] = []
-    for line in lines:
-        if line["kind"] == "end":
-            continue
-        before = scope
-        if line["kind"] in ("scope", "state"):
-            scope = line["kind"], line["app"], line["user"]
-        elif line["kind"] == "gone" and line["of"] == "state":
-            scope = "state", "", ""
-        is_part = bool(found) and found[-1]["kind"] == "artifact_part"
-        is_whole = is_part or line["kind"] == "gone"  # what is gone costs one look at the scope
-        if scope != before or (len(found) >= CHUNK_LINES and not is_whole):
-            if found:
-                yield Chunk(*before[1:], found)
-            found = []
-        if line["kind"] != "scope":
-            found.append(line)
-    if found:
-        yield Chunk(*scope[1:], found)
 
 
 class Merge:
@@ -141,67 +105,19 @@ class Merge:
     def merge(self, chunk: Chunk) -> None:
         """Merge a chunk: read its lines as an import does, then write them in one transaction."""
         owner = self.services.scope(chunk.app, chunk.user) if chunk.app else None
-        is_state = owner is None or chunk.lines[0]["kind"] == "state"
-        groups: dict[str, list[Line]] = {}
-        for line in chunk.lines:
-            groups.setdefault(line["kind"], []).append(line)
-        read = {} if owner is None else self._read(owner, chunk, groups, is_state=is_state)
-        with self.services.db.write() as tx:
-            scope_no = 0 if owner is None or is_state else owner.ensure(tx)
-            writer = _ChunkWriter(self, tx, owner, scope_no, read)
-            writer.remove(groups.get("gone", ()))
-            for kind, rules in KINDS.items():
-                if kind in groups:
-                    rules.write(writer, groups[kind])
-            writer.finish()
-
-    def _read(
-        self, owner: ScopeRef, chunk: Chunk, groups: dict[str, list[Line]], *, is_state: bool
-    ) -> dict[int, Any]:
-        """
-        Return what an import reads of the lines of a chunk, or why it refuses them, by their `id`.
-
-        Lines that are not later than what this file told are not read, unless their kind unites.
-        Such a line is not later when the others are written either.
-        """
-        owner.admit()
-        due = set()
-        with self.services.db.read() as tx:
-            scope_no = 0 if is_state else owner.find(tx) or 0
-            for kind in groups.keys() & KINDS.keys():
-                things = [thing_of(kind, line) for line in groups[kind]]
-                known = synced.known(tx, kind, scope_no, things)
-                for line, thing in zip(groups[kind], things, strict=True):
-                    told = known.get(thing)
-                    word = NOTHING if told is None else Word(told.stamp, told.gone)
-                    if KINDS[kind].unites or beats(kind, _word(line), word):
-                        due.add(id(line))
-        target = Target(self.services, owner, owner.app, Counter())
-        read: dict[int, Any] = {}
-        parts: list[Item] = []
-        for line in chunk.lines:
-            kind = line["kind"]
-            item = Item("", kind, {name: one for name, one in line.items() if name not in ADDED})
-            if kind == "artifact_part":
-                parts.append(item)
-                continue
-            if id(line) in due:
-                target.parts = PartFile()
-                try:
-                    for part in parts:
-                        artifact_lines.read_part(target, part)
-                    read[id(line)] = KINDS[kind].read(target, item)
-                except REFUSALS as error:
-                    read[id(line)] = error
-            parts = []
-        said = {
-            place: one for place, one in read.items() if isinstance(one, message_lines.MessageLine)
-        }
-        drafts = [one.draft for one in said.values()]
-        counted = message_records.count_drafts(drafts, self.services.counting)
-        for (place, one), draft in zip(said.items(), counted, strict=True):
-            read[place] = one.replace(draft=draft)
-        return read
+        groups = chunk.by_kind()
+        try:
+            read = {} if owner is None else read_chunk(self.services, owner, chunk)
+            with self.services.db.write() as tx:
+                scope_no = 0 if owner is None or chunk.is_state else owner.ensure(tx)
+                writer = _ChunkWriter(self, tx, owner, scope_no, read)
+                writer.remove(groups.get("gone", ()))
+                for kind, rules in KINDS.items():
+                    if kind in groups:
+                        rules.write(writer, groups[kind])
+                writer.finish()
+        except SecretFound as error:  # in a name of the scope: each line is caught by itself
+            self.refuse("scope", error)
 
     def settle(self, tx: Tx) -> None:
         """Choose the fact of each key that several state here, as other devices do."""
@@ -275,10 +191,6 @@ class Stand(Record):
     word: Word
     place: int | str | None
     is_outdated: bool = False
-
-
-def _word(line: Line) -> Word:
-    return Word(line.get("stamp", 0))
 
 
 def _stand(known: Known | None, version: int | None, place: int | str | None = None) -> Stand:
@@ -461,8 +373,8 @@ class _ChunkWriter:
         stands = self._stands(kind, things)
         for line, thing in zip(lines, things, strict=True):
             stand = stands[thing]
-            stand = stand.replace(is_outdated=beats(kind, _word(line), stand.word))
-            if not stand.is_outdated and not (KINDS[kind].unites and stand.place is not None):
+            stand = stand.replace(is_outdated=beats(kind, word_of(line), stand.word))
+            if not stand.is_outdated and not (kind in UNITES and stand.place is not None):
                 continue
             read = self._read[id(line)]
             try:
@@ -560,7 +472,7 @@ class _ChunkWriter:
         is_plain = True
         place = self._scope_no, name
         for line in lines:
-            uid, thing, word = line["uid"], thing_of("message", line), _word(line)
+            uid, thing, word = line["uid"], thing_of("message", line), word_of(line)
             is_here = tree is not None and uid in tree.nodes
             above = merge.above.get(place)
             if "after" in line:
@@ -836,40 +748,10 @@ class _ChunkWriter:
 
 
 class Kind(Record):
-    """
-    How lines of a kind are merged.
+    """How lines of a kind are merged: those of what is new or changed, and of what is gone."""
 
-    Attributes:
-        read: Returns what an import reads of a line.
-        write: Writes lines of what is new or changed.
-        remove: Removes what is gone.
-        unites: A line that is not the last word may add something to the thing that is here.
-    """
-
-    read: Callable[[Target, Item], Any]
     write: Callable[[_ChunkWriter, list[Line]], None]
     remove: Callable[[_ChunkWriter, list[Any]], None]
-    unites: bool = False
-
-
-def _read_nothing(_target: Target, _item: Item) -> None:
-    """Do nothing: the line is written as it is."""
-
-
-def _read_session(target: Target, item: Item) -> Row:
-    return message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
-
-
-def _read_message(target: Target, item: Item) -> message_lines.MessageLine:
-    fields = {name: one for name, one in item.fields.items() if name != "branch"}
-    target.last_seqs[fields["session"]] = fields["seq"]
-    return message_lines.read_message(target, item.replace(fields=fields))
-
-
-def _read_state(target: Target, item: Item) -> StateRow:
-    left_out = ("app", "user") if item.fields["user"] else ("app",)
-    fields = {name: one for name, one in item.fields.items() if name not in left_out}
-    return others.read_state(target, item.replace(fields=fields))
 
 
 def _leave(_writer: _ChunkWriter, _lines: list[Any]) -> None:
@@ -878,24 +760,16 @@ def _leave(_writer: _ChunkWriter, _lines: list[Any]) -> None:
 
 # In the order in which lines are written; what is gone is removed in the other one.
 KINDS = {
-    "session": Kind(
-        _read_session, _ChunkWriter.write_session, _ChunkWriter.remove_session, unites=True
-    ),
-    "branch": Kind(
-        _read_nothing, _ChunkWriter.write_branch, _ChunkWriter.remove_session, unites=True
-    ),
-    "message": Kind(_read_message, _ChunkWriter.write_message, _ChunkWriter.remove_message),
-    "summary": Kind(others.read_summary, _ChunkWriter.write_summary, _leave),
-    "entry": Kind(
-        entry_lines.read_entry, _ChunkWriter.write_entry, _ChunkWriter.remove_entry, unites=True
-    ),
-    "version": Kind(_read_nothing, _leave, _ChunkWriter.remove_version),
-    "link": Kind(_read_nothing, _ChunkWriter.write_link, _ChunkWriter.remove_link),
-    "artifact": Kind(
-        artifact_lines.read_artifact, _ChunkWriter.write_artifact, _ChunkWriter.remove_artifact
-    ),
-    "item": Kind(others.read_item, _ChunkWriter.write_item, _ChunkWriter.remove_item),
-    "state": Kind(_read_state, _ChunkWriter.write_state, _ChunkWriter.remove_state),
+    "session": Kind(_ChunkWriter.write_session, _ChunkWriter.remove_session),
+    "branch": Kind(_ChunkWriter.write_branch, _ChunkWriter.remove_session),
+    "message": Kind(_ChunkWriter.write_message, _ChunkWriter.remove_message),
+    "summary": Kind(_ChunkWriter.write_summary, _leave),
+    "entry": Kind(_ChunkWriter.write_entry, _ChunkWriter.remove_entry),
+    "version": Kind(_leave, _ChunkWriter.remove_version),
+    "link": Kind(_ChunkWriter.write_link, _ChunkWriter.remove_link),
+    "artifact": Kind(_ChunkWriter.write_artifact, _ChunkWriter.remove_artifact),
+    "item": Kind(_ChunkWriter.write_item, _ChunkWriter.remove_item),
+    "state": Kind(_ChunkWriter.write_state, _ChunkWriter.remove_state),
 }
 
 

@@ -22,6 +22,7 @@ from memdb.models.ids import MAX_INT
 from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus
 from memdb.records import integrity
 from memdb.sync import outgoing
+from memdb.sync.chunks import chunks_of
 from memdb.sync.clock import is_ahead, ms_of, stamp_of
 from memdb.sync.device import Device, load, new_id, new_key, read_key, store
 from memdb.sync.folder import (
@@ -43,7 +44,7 @@ from memdb.sync.folder import (
     write_partial,
     write_status,
 )
-from memdb.sync.incoming import Merge, chunks_of, drop_said_twice
+from memdb.sync.incoming import Merge, drop_said_twice
 from memdb.sync.server import Server, is_url
 from memdb.sync.tree import Tree
 from memdb.tables import sessions, synced

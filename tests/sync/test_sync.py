@@ -825,3 +825,17 @@ def test_the_command_takes_the_pairing_key_from_a_file_of_its_user(pair: Pair) -
     for mode, said in ((0o644, "can be read by others"), (0o600, '"message_added": 1')):
         key.chmod(mode)
         assert said in CliRunner().invoke(cli, command).output
+
+
+def test_a_scope_whose_name_is_a_secret_is_left_out(pair: Pair) -> None:
+    """Where a device refuses secrets; what else it is told comes in, and no sync fails."""
+    key = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+    pair.a.settings.update(secrets_in_entries="allow")
+    pair.a.user(key).session("s").append("user", "hi")
+    pair.a.user("bob").session("s").append("user", "hello")
+    pair.a.sync(pair.folder)
+    report = pair.b.sync(pair.folder)
+
+    assert any("scope: " in one for one in report.refused)
+    assert pair.b.user("bob").session("s").last_seq == 1
+    assert {one.user for one in pair.b.scopes()} == {"ann", "bob"}

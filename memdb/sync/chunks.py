@@ -1,0 +1,189 @@
+"""
+Chunks of a segment: some thousand lines of one scope, and what an import reads of them.
+
+Lines are read, screened and counted before the transaction that writes them: a detector or a
+counter of the host may be slow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from memdb.models.record import Record
+from memdb.records import messages as message_records
+from memdb.sync.clock import NOTHING, Word, beats
+from memdb.sync.outgoing import thing_of
+from memdb.tables import synced
+from memdb.transfer import artifacts as artifact_lines
+from memdb.transfer import entries as entry_lines
+from memdb.transfer import messages as message_lines
+from memdb.transfer import others
+from memdb.transfer.lines import REFUSALS, Item, PartFile, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from memdb.records.scopes import ScopeRef
+    from memdb.tables.state import StateRow
+    from memdb.transfer.lines import TransferServices
+
+    Line = dict[str, Any]
+    Row = dict[str, Any]
+
+# Holds the write lock for about 0.1 s.
+CHUNK_LINES = 2000
+
+# Fields of a line that no export has, and what a session's line lacks for an import.
+ADDED = ("kind", "stamp", "after")
+NO_SEQS = {"last_seq": 0}
+
+# Of these a line that is not the last word may add something to the thing that is here.
+UNITES = ("session", "branch", "entry")
+
+
+class Chunk(Record):
+    """Lines of one scope: its app and user, what is gone, and the others."""
+
+    app: str
+    user: str
+    lines: list[Line]
+
+    @property
+    def is_state(self) -> bool:
+        """Whether it contains values of state, which belong to no scope's row."""
+        return not self.app or self.lines[0]["kind"] == "state"
+
+    def by_kind(self) -> dict[str, list[Line]]:
+        """Return the lines by their kind."""
+        groups: dict[str, list[Line]] = {}
+        for line in self.lines:
+            groups.setdefault(line["kind"], []).append(line)
+        return groups
+
+
+def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
+    """Yield the lines of a segment, some thousand of one scope at a time."""
+    scope = "", "", ""
+    found: list[Line] = []
+    for line in lines:
+        if line["kind"] == "end":
+            continue
+        before = scope
+        if line["kind"] in ("scope", "state"):
+            scope = line["kind"], line["app"], line["user"]
+        elif line["kind"] == "gone" and line["of"] == "state":
+            scope = "state", "", ""
+        is_part = bool(found) and found[-1]["kind"] == "artifact_part"
+        is_whole = is_part or line["kind"] == "gone"  # what is gone costs one look at the scope
+        if scope != before or (len(found) >= CHUNK_LINES and not is_whole):
+            if found:
+                yield Chunk(*before[1:], found)
+            found = []
+        if line["kind"] != "scope":
+            found.append(line)
+    if found:
+        yield Chunk(*scope[1:], found)
+
+
+def _read_nothing(_target: Target, _item: Item) -> None:
+    """Do nothing: the line is written as it is."""
+
+
+def _read_session(target: Target, item: Item) -> Row:
+    return message_lines.read_session(target, item.replace(fields=item.fields | NO_SEQS))
+
+
+def _read_message(target: Target, item: Item) -> message_lines.MessageLine:
+    fields = {name: one for name, one in item.fields.items() if name != "branch"}
+    target.last_seqs[fields["session"]] = fields["seq"]
+    return message_lines.read_message(target, item.replace(fields=fields))
+
+
+def _read_state(target: Target, item: Item) -> StateRow:
+    left_out = ("app", "user") if item.fields["user"] else ("app",)
+    fields = {name: one for name, one in item.fields.items() if name not in left_out}
+    return others.read_state(target, item.replace(fields=fields))
+
+
+READERS = {
+    "session": _read_session,
+    "branch": _read_nothing,
+    "message": _read_message,
+    "summary": others.read_summary,
+    "entry": entry_lines.read_entry,
+    "link": _read_nothing,
+    "artifact": artifact_lines.read_artifact,
+    "item": others.read_item,
+    "state": _read_state,
+}
+
+
+def word_of(line: Line) -> Word:
+    """Return what a line says of its thing."""
+    return Word(line.get("stamp", 0))
+
+
+def read_chunk(services: TransferServices, owner: ScopeRef, chunk: Chunk) -> dict[int, Any]:
+    """
+    Return what an import reads of lines of a chunk, or why it refuses them, by the lines' `id`.
+
+    Lines that change nothing are not read.
+
+    Raises:
+        SecretFound: the scope is new, and one of its names contains a secret.
+        PortError: the counter failed.
+    """
+    if not chunk.is_state:
+        owner.admit()
+    due = _list_due(services, owner, chunk)
+    target = Target(services, owner, owner.app, Counter())
+    read: dict[int, Any] = {}
+    parts: list[Item] = []
+    for line in chunk.lines:
+        kind = line["kind"]
+        item = Item("", kind, {name: one for name, one in line.items() if name not in ADDED})
+        if kind == "artifact_part":
+            parts.append(item)
+            continue
+        if id(line) in due:
+            target.parts = PartFile()
+            try:
+                for part in parts:
+                    artifact_lines.read_part(target, part)
+                read[id(line)] = READERS[kind](target, item)
+            except REFUSALS as error:
+                read[id(line)] = error
+        parts = []
+    return read | _counted(services, read)
+
+
+def _list_due(services: TransferServices, owner: ScopeRef, chunk: Chunk) -> set[int]:
+    """
+    Return the `id` of the lines that may change something.
+
+    Others are no later than what this file told of their things. They are not later when the
+    chunk is written either.
+    """
+    due: set[int] = set()
+    groups = chunk.by_kind()
+    with services.db.read() as tx:
+        scope_no = 0 if chunk.is_state else owner.find(tx) or 0
+        for kind in groups.keys() & READERS.keys():
+            things = [thing_of(kind, line) for line in groups[kind]]
+            known = synced.known(tx, kind, scope_no, things)
+            for line, thing in zip(groups[kind], things, strict=True):
+                told = known.get(thing)
+                word = NOTHING if told is None else Word(told.stamp, told.gone)
+                if kind in UNITES or beats(kind, word_of(line), word):
+                    due.add(id(line))
+    return due
+
+
+def _counted(services: TransferServices, read: dict[int, Any]) -> dict[int, Any]:
+    """Return the messages that were read, with their tokens."""
+    said = {at: one for at, one in read.items() if isinstance(one, message_lines.MessageLine)}
+    drafts = [one.draft for one in said.values()]
+    counted = message_records.count_drafts(drafts, services.counting)
+    pairs = zip(said.items(), counted, strict=True)
+    return {at: one.replace(draft=draft) for (at, one), draft in pairs}
