@@ -25,7 +25,7 @@ CALLS: dict[str, tuple[Callable[[memdb.Scope], object], int, int]] = {
     "last": (lambda ann: ann.session("trip").last(50), 2, 2),
     # Items are among what is searched: their words, vectors, owners and texts; links of entries.
     # Three more look after the WAL, if the call before was a while ago.
-    "recall": (lambda ann: ann.recall(QUERY), 17, 32),
+    "recall": (lambda ann: ann.recall(QUERY), 17, 33),
     "recall by words": (lambda ann: ann.recall(QUERY, by="words"), 11, 22),
     "put": (
         lambda ann: ann.items.put(("notes",), "k1", {"a": 1}, index=False, vectors=[VECTOR]),
