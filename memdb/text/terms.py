@@ -143,8 +143,8 @@ _QUOTED = r"""["“«「]([^"“”«»「」]{3,200})["”»」]"""
 MAX_PHRASES = 8
 
 # A number that is written in groups, and how many digits it has: from local numbers of telephones,
-# which have 15 at most, to numbers of cards.
-_NUMBER = r"(?<!\w)\+?\(?[0-9](?:[ \u00a0\u2011()./-]{0,3}[0-9])+(?!\w)"
+# which have 15 at most, to numbers of cards. What touches a colon and a digit is a time of day.
+_NUMBER = r"(?<!\w)(?<![0-9]:)\+?\(?[0-9](?:[ \u00a0\u2011()./-]{0,3}[0-9])+(?!\w)(?!:[0-9])"
 LEAST_DIGITS, MOST_CALLED, MOST_DIGITS = 7, 15, 19
 
 # Scripts without spaces between words, as the inside of a character class.

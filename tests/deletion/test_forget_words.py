@@ -278,3 +278,15 @@ def test_other_words_beside_a_number_count_too(db: MemDB) -> None:
     db.scope("ann").forget(query="Zoe, +358401234567")
 
     assert [one.text for one in trip.last(9)] == ["Call Bob at 040 123 4567."]
+
+
+@pytest.mark.parametrize("asked", ["2026-05-01 12:30", "12:30 2026-05-01", "12:30 on 2026-05-01"])
+def test_a_time_of_day_is_no_part_of_a_number(db: MemDB, asked: str) -> None:
+    """A day and a time are found in any order, as other words are."""
+    trip = db.scope("ann").session("s")
+    texts = ["2026-05-01 12:30 dentist", "at 12:30 on 2026-05-01", "12:30, 1 May 2026"]
+    trip.extend([{"role": "user", "text": text} for text in texts])
+
+    db.scope("ann").forget(query=asked)
+
+    assert [one.text for one in trip.last(9)] == texts[2:]
