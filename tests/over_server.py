@@ -36,6 +36,7 @@ BY_PLACE = {
     "tests/engine/test_other_tools.py": "other programs open the file",
     "tests/engine/test_paths.py": "the engine of files",
     "tests/engine/test_platforms.py": "the engine of files",
+    "tests/models/test_fields.py": "reads the schema of a file",
     "tests/postgres/test_changes.py": "chooses its server itself",
     "tests/postgres/test_dialect.py": "chooses its server itself",
     "tests/postgres/test_engine.py": "chooses its server itself",

@@ -558,7 +558,7 @@ class Services:
         """Find secrets in the file or in a copy of it, as the settings of the file demand."""
         from memdb.deletion.secret_scan import SecretScan
 
-        stores = (there.conversations, there.entries, there.artifacts, there.items)
+        stores = (there.entries, there.artifacts, there.items)
         here = ScopeRef(there.db, owner.app, owner.user)
         return SecretScan(there.db, *stores, here, self.screen, entropy).places()
 

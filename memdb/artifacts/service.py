@@ -285,7 +285,7 @@ class ArtifactService:
         with self._db.write() as tx:
             place = self._place(tx, owner, session, name)
             _require_newest(tx, place, name, known)
-            return place is not None and artifact_records.remove(tx, place, version)
+            return place is not None and bool(artifact_records.remove(tx, (place, version)))
 
     def rename(
         self,
@@ -353,7 +353,7 @@ class ArtifactService:
             if not by_name:
                 before = (*last,) if last else (MAX_INT, "")
                 places = artifacts.names_by_updated(tx, scope_no, only, names, before, most)
-                return artifacts.newest(tx, places)
+                return [one.info for one in artifacts.newest(tx, places).values()]
             begin = Place(scope_no, SHARED, "")
             if last is not None:
                 begin = self._place(tx, owner, *last) or begin
@@ -373,7 +373,7 @@ def _walk_names(
         )
         while place is not None:
             page = artifacts.names_between(tx, place, last, names, page_size)
-            yield from artifacts.newest(tx, page)
+            yield from (one.info for one in artifacts.newest(tx, page).values())
             place = page[-1] if len(page) == page_size else None
 
 

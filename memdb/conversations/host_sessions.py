@@ -286,8 +286,8 @@ class HostSessionService:
         """Return the value under *key* in a tuple, None where there is none."""
         text_value(key, "key")
         with self._db.read() as tx:
-            found = state_rows.find_value(tx, place, key)
-        return None if found is None else (parse_json(found),)
+            found = state_rows.find(tx, place, key)
+        return None if found is None else (parse_json(found.value),)
 
     def find_value(self, place: Place, key: str) -> StateValue | None:
         """Return the value under *key* with its version, None where there is none."""

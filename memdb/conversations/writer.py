@@ -269,7 +269,7 @@ class MessageService:
             if found is None and create is False:
                 raise NotFound("branch", name.branch, f"session {str(name)!r}")
             if found is not None and not create:
-                leaves_at = sessions.description(tx, found)[2]
+                leaves_at = sessions.descriptions(tx, [found])[found][2]
                 if after_seq not in (None, leaves_at):
                     raise AlreadyExists("branch", name.branch)
                 return

@@ -44,9 +44,9 @@ def _refs(
 ) -> Iterator[Ref]:
     yield from _message_refs(tx, selection)
     yield from _entry_refs(tx, selection)
+    newest = artifacts.newest(tx, selection.artifacts)
     for place in selection.artifacts:
-        newest = artifacts.find(tx, place)
-        yield "artifact", place, 0 if newest is None else newest.info.version
+        yield "artifact", place, newest[place].info.version if place in newest else 0
     for item_id, stored in sorted(items.get_many(tx, selection.items).items()):
         yield "item", item_id, stored.item
     for name_or_all in selection.state:
@@ -82,12 +82,14 @@ def _entry_refs(tx: Tx, selection: Selection) -> Iterator[Ref]:
 
 
 def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
+    values = state_rows.find_values(tx, owner.app, owner.user, selection.keys)
     for name, key in selection.keys:
-        yield "state", name, key, state_rows.find_value(tx, (owner.app, owner.user, name), key)
+        yield "state", name, key, values.get((name, key))
     for place, version in selection.copies:
         yield "copy", place, version
+    said = sessions.descriptions(tx, [row_id for row_id, _ in selection.titles])
     for row_id, session in selection.titles:
-        title, metadata, _ = sessions.description(tx, row_id)
+        title, metadata, _ = said[row_id]
         yield "title", title or metadata, str(session), branch_of(session), metadata
 
 

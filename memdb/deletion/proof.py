@@ -54,8 +54,11 @@ def _collect(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> N
     for session, name in selection.whole:
         probes.add(_of_session(tx, session, name, going))
         probes.add(_of_summaries(tx, session), summary=True)
-    for entry_id in selection.entries:
-        probes.add(_of_entry(tx, entry_id))
+    histories = entry_history.list_many(tx, selection.entries)
+    for entry_id, found in entries.get_many(tx, selection.entries).items():
+        probes.add(_said("entry", found))
+        for old in histories[entry_id]:
+            probes.add(_said("history", old))
     for place in selection.artifacts:
         probes.add(_of_artifact(tx, place))
     for stored in items.get_many(tx, selection.items).values():
@@ -68,14 +71,17 @@ def _collect(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> N
 
 def _collect_rest(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> None:
     """Add what goes of things that stay."""
-    for entry_id, version, *_ in selection.versions:
-        probes.add(_said("history", entry_history.get(tx, entry_id, version)))
-    for session, key in selection.keys:
-        probes.add((key, state_rows.find_value(tx, (owner.app, owner.user, session), key)))
+    gone = {row[:2] for row in selection.versions}
+    for entry_id, versions in entry_history.list_many(tx, [one for one, _ in gone]).items():
+        for old in versions:
+            if (entry_id, old.version) in gone:
+                probes.add(_said("history", old))
+    probes.add(key for _, key in selection.keys)
+    probes.add(state_rows.find_values(tx, owner.app, owner.user, selection.keys).values())
     for place, number in selection.copies:
         probes.add(_of_artifact(tx, place, number))
-    for row_id, _ in selection.titles:
-        probes.add(sessions.description(tx, row_id)[:2])
+    for said in sessions.descriptions(tx, [row_id for row_id, _ in selection.titles]).values():
+        probes.add(said[:2])
 
 
 def _of_messages(tx: Tx, selection: Selection) -> Iterator[str | bytes | None]:
@@ -92,7 +98,7 @@ def _of_session(
     tx: Tx, session: int, name: str, going: Collection[int]
 ) -> Iterator[str | bytes | None]:
     """Yield what a whole session says: its name, title and messages, without what others show."""
-    title, metadata, after = sessions.description(tx, session)
+    title, metadata, after = sessions.descriptions(tx, [session])[session]
     yield from (branch_of(name) or name, title, metadata)
     shown = branches.others_show(tx, session, going)
     while page := messages.list_own(tx, session, name, after, MAX_SEQ, PAGE):
@@ -119,16 +125,6 @@ def _said(kind: str, record: object) -> Iterator[str | bytes | None]:
             yield value
         else:
             yield json_value(value, name)
-
-
-def _of_entry(tx: Tx, entry_id: int) -> Iterator[str | bytes | None]:
-    """Yield what an entry says and said before."""
-    found = entries.find(tx, entry_id)
-    if found is None:
-        return
-    yield from _said("entry", found)
-    for old in entry_history.list_all(tx, entry_id):
-        yield from _said("history", old)
 
 
 def _of_item(stored: StoredItem) -> Iterator[str | bytes | None]:

@@ -6,6 +6,8 @@ It changes nothing, and returns no secret in full.
 
 from __future__ import annotations
 
+from io import BytesIO
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,25 +15,36 @@ from memdb.engine.paging import pages_of, refuse_undone
 from memdb.errors import Corrupt, InvalidInput
 from memdb.items.walk import list_request
 from memdb.models.fields import FIELDS, NAME, TEXT
-from memdb.models.ids import MAX_INT, BranchName, number_of
+from memdb.models.ids import MAX_INT, number_of, scope_of, scope_range, session_of
 from memdb.models.record import Record
 from memdb.models.reports import SecretPlace
-from memdb.records.scopes import find_session
-from memdb.tables import items, scopes, state, summaries, tombstones
+from memdb.tables import (
+    artifacts,
+    blobs,
+    entry_history,
+    items,
+    messages,
+    scopes,
+    sessions,
+    state,
+    summaries,
+    tombstones,
+)
 from memdb.text.secrets import shown
 from memdb.text.validate import parse_json
 from memdb.text.values import is_binary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from memdb.artifacts.service import ArtifactService
-    from memdb.conversations.reader import Conversations
     from memdb.engine.base import Engine, Tx
     from memdb.entries.service import EntryService
     from memdb.items.service import ItemService
+    from memdb.models.entries import Entry, EntryVersion
     from memdb.models.items import Item
-    from memdb.models.messages import ArtifactVersion, Message, SessionInfo
+    from memdb.models.messages import ArtifactVersion, Message
+    from memdb.models.summaries import Summary
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import StateRow
     from memdb.tables.tombstones import Tombstone
@@ -42,6 +55,7 @@ if TYPE_CHECKING:
 STEP_BYTES = 1 << 20
 OVERLAP_BYTES = 8 << 10
 PAGE = 500
+BLOBS_AT_ONCE = 16
 
 # Read in pieces, or with the value that they are a form of.
 READ_APART = {("artifact", "data"), ("artifact", "text"), ("item", "data"), ("session", "branch")}
@@ -67,7 +81,6 @@ class SecretScan(Record):
     """
 
     db: Engine
-    reader: Conversations
     entries: EntryService
     artifacts: ArtifactService
     items: ItemService
@@ -79,7 +92,7 @@ class SecretScan(Record):
         """
         Yield every secret of the scope.
 
-        The names of the scope and the settings of the file come first. Sessions with their messages
+        The names of the scope and the settings of the file come first. Sessions, branches, messages
         and summaries follow, then state, entries, items, artifacts and tombstones.
 
         Raises:
@@ -95,50 +108,79 @@ class SecretScan(Record):
         if scope_no is not None:
             yield from self._in_parts("scope", {"app": owner.app, "user": owner.user, "uid": uid})
         yield from self._in_parts("setting", self.screen.settings.to_dict())
-        for session in self.reader.sessions(owner):
-            yield from self._in_session(session)
+        if scope_no is not None:
+            yield from self._in_sessions(*scope_range(scope_no))
         for row in self._state():
             where = f"state of session {row.session}" if row.session else "state"
             parts = {row.key: {row.key: _value_of(row)}, "key": row.key, "session": row.session}
             yield from self._in_parts(where, parts)
-        for entry in self.entries.list(owner, inactive=True):
+        for entry, history in self._entries():
             number = number_of(entry.id)
             yield from self._in_fields(f"entry {number}", entry, "entry")
-            for old in self.entries.history(owner, number):
+            for old in history:
                 yield from self._in_fields(f"entry {number} version {old.version}", old, "history")
         for item, index in self._items():
             values: dict[str, Any] = {name: getattr(item, name, index) for name in SCANNED["item"]}
             yield from self._in_parts(f"item {item}", values)
-        for newest in self.artifacts.list(owner, None):
-            for version in self.artifacts.versions(owner, newest.session, newest.name):
-                yield from self._in_artifact(version)
+        for version, data in () if scope_no is None else self._artifacts(scope_no):
+            yield from self._in_artifact(version, data)
         for stone in () if scope_no is None else self._tombstones(scope_no):
             yield from self._in_fields(f"tombstone of a {stone.kind}", stone, "tombstone")
 
-    def _in_session(self, session: SessionInfo) -> Iterator[SecretPlace]:
-        """Yield the secrets of a session and its branches, with messages and summaries."""
-        name = session.name
-        yield from self._in_fields(f"session {name}", session, "session")
-        yield from self._in_head(name, name, self.reader.messages(self.owner, name))
-        for branch in self.reader.branches(self.owner, name):
-            head, shown_name = BranchName(name, branch.name), f"{name} ({branch.name})"
-            yield from self._in_fields(f"branch {shown_name}", branch, "branch")
-            own = self.reader.own_messages(self.owner, head)  # not those that it shares
-            yield from self._in_head(head, shown_name, own)
-
-    def _in_head(
-        self, name: str, shown_name: str, messages: Iterable[Message]
-    ) -> Iterator[SecretPlace]:
-        """Yield the secrets of the messages and summaries of a session or branch."""
-        for message in messages:
-            yield from self._in_fields(f"message {shown_name}#{message.seq}", message, "message")
+    def _in_sessions(self, low: int, high: int) -> Iterator[SecretPlace]:
+        """Yield the secrets of all sessions and branches, then of messages, then of summaries."""
         with self.db.read() as tx:
-            found = find_session(tx, self.owner, name)
-            ids = () if found is None else [row[0] for row in summaries.texts(tx, found)]
-            told = summaries.get_many(tx, ids)
-        for one in told:
-            where = f"summary {shown_name}#{one.first_seq}-{one.last_seq}"
-            yield from self._in_fields(where, one, "summary")
+            infos = sessions.list_by_id(tx, low, high, limit=MAX_INT)
+            shown_names = {row: info.name for row, info in infos}
+            branches = sessions.list_branches(tx, scope_of(low), *shown_names.values())
+            named = sessions.names(tx, [row for row, _ in branches])
+        shown_names |= {row: _shown(named[row], branch.name) for row, branch in branches}
+        for row, info in infos:
+            yield from self._in_fields(f"session {shown_names[row]}", info, "session")
+        for row, branch in branches:
+            yield from self._in_fields(f"branch {shown_names[row]}", branch, "branch")
+
+        def read(tx: Tx, after: int, limit: int) -> list[Message]:
+            return messages.list_page(tx, after, high, limit)
+
+        for one in pages_of(self.db, read, attrgetter("row_id"), low, limit=MAX_INT, size=PAGE):
+            shown_name = shown_names.get(session_of(one.row_id), one.session)
+            yield from self._in_fields(f"message {shown_name}#{one.seq}", one, "message")
+
+        def read_summaries(tx: Tx, after: int, limit: int) -> list[Summary]:
+            return summaries.list_page(tx, after, high, limit)
+
+        told = pages_of(self.db, read_summaries, attrgetter("id"), low, limit=MAX_INT, size=PAGE)
+        for summary in told:
+            where = f"summary {_shown(summary.session, summary.branch or '')}"
+            where = f"{where}#{summary.first_seq}-{summary.last_seq}"
+            yield from self._in_fields(where, summary, "summary")
+
+    def _entries(self) -> Iterator[tuple[Entry, list[EntryVersion]]]:
+        """Yield each entry with what it was before."""
+        every = iter(self.entries.list(self.owner, inactive=True))
+        while page := [*islice(every, PAGE)]:
+            with self.db.read() as tx:
+                histories = entry_history.list_many(tx, [one.id for one in page])
+            for one in page:
+                yield one, histories[one.id]
+
+    def _artifacts(self, scope_no: int) -> Iterator[tuple[ArtifactVersion, bytes | None]]:
+        """Yield each version with its bytes, or None if it is long."""
+
+        def read(tx: Tx, after: Any, limit: int) -> list[tuple[Any, bytes | None]]:
+            page = artifacts.list_page(tx, scope_no, after, limit)
+            small = [one for _, one in page if one.info.size_bytes <= blobs.CHUNK_BYTES]
+            data = blobs.read_small(tx, {one.blob_no: one.info.sha256 for one in small})
+            return [(one, data.get(one[1].blob_no)) for one in page]
+
+        def key_of(one: tuple[Any, bytes | None]) -> Any:
+            return artifacts.key_of(one[0])
+
+        for (_, stored), data in pages_of(
+            self.db, read, key_of, None, limit=MAX_INT, size=BLOBS_AT_ONCE
+        ):
+            yield stored.info, data
 
     def _tombstones(self, scope_no: int) -> Iterator[Tombstone]:
         def read(tx: Tx, after: str, limit: int) -> list[Tombstone]:
@@ -166,12 +208,12 @@ class SecretScan(Record):
 
         return pages_of(self.db, read, lambda row: row, None, limit=MAX_INT, size=PAGE)
 
-    def _in_artifact(self, version: ArtifactVersion) -> Iterator[SecretPlace]:
+    def _in_artifact(self, version: ArtifactVersion, whole: bytes | None) -> Iterator[SecretPlace]:
         where = f"artifact {version.name}@{version.version}"
         yield from self._in_fields(where, version, "artifact")
         place = version.session, version.name, version.version
         seen: set[tuple[str, int]] = set()
-        with self.artifacts.open(self.owner, *place) as stream:
+        with self.artifacts.open(self.owner, *place) if whole is None else BytesIO(whole) as stream:
             start, data = 0, stream.read(min(STEP_BYTES, version.size_bytes))
             left = version.size_bytes - len(data)  # behind the end another question would be asked
             while data and not is_binary(data):
@@ -202,6 +244,10 @@ class SecretScan(Record):
     def _in_text(self, text: str, where: str) -> Iterator[SecretPlace]:
         for one in self.screen.find(text, entropy=self.entropy):
             yield SecretPlace(one.kind, where, one.start, shown(text, one))
+
+
+def _shown(session: str, branch: str) -> str:
+    return f"{session} ({branch})" if branch else session
 
 
 def _value_of(row: StateRow) -> Any:

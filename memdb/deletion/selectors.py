@@ -436,10 +436,9 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
             "force=True"
         )
     rows = [row for row, _ in whole]
-    entry_ids = [one for row in rows if with_entries for one in entries.list_from(tx, row, None)]
-    versions = [
-        one for row in rows if with_entries for one in entry_history.texts_from(tx, row, None)
-    ]
+    told: dict[int, None] = dict.fromkeys(rows) if with_entries else {}
+    entry_ids = entries.list_from(tx, told)
+    versions = entry_history.texts_from(tx, told)
     of_session = not is_branch(session)
     places = artifact_records.list_places(tx, scope_no, session_no_of(session))
     if selector.artifacts:
@@ -460,24 +459,25 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
 def _parts(tx: Tx, parts: Iterable[Part], *, artifacts: bool, with_entries: bool) -> Selection:
     """Return messages that are there, and what goes with them."""
     present = []
-    entry_ids: dict[int, None] = {}
-    versions: list[Row] = []
+    told: dict[int, set[int]] = {}
     places: dict[Place, None] = {}
     parts = list(parts)
     there = messages.uids(tx, [one for part in parts for one in part.ids])
     if with_entries:
         own = {part.session: part.seqs for part in parts}
         for row, seqs in (*own.items(), *rows_sharing(tx, own)):
-            entry_ids |= dict.fromkeys(entries.list_from(tx, row, seqs))
-            versions += entry_history.texts_from(tx, row, seqs)
+            told.setdefault(row, set()).update(seqs)
+    entry_ids = dict.fromkeys(entries.list_from(tx, told))
+    versions = entry_history.texts_from(tx, told)
     for part in parts:
         here = sorted(one for one in part.ids if one in there)
         if here:
             present.append(part.replace(seqs=tuple(one - part.session for one in here)))
-        if artifacts:
-            scope_no = scope_of(part.session)
-            saved = artifact_rows.names_made_by(tx, scope_no, part.ids)
-            places |= dict.fromkeys(Place(scope_no, number, name) for number, name in saved)
+    if artifacts and parts:
+        scope_no = scope_of(parts[0].session)
+        ids = [one for part in parts for one in part.ids]
+        saved = artifact_rows.names_made_by(tx, scope_no, ids)
+        places |= dict.fromkeys(Place(scope_no, number, name) for number, name in saved)
     kept = tuple(row for row in versions if row[0] not in entry_ids)
     return Selection(tuple(present), (), tuple(entry_ids), kept, tuple(places))
 

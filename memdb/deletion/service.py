@@ -467,32 +467,26 @@ def _require_digest(
 
 def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     message_records.remove(tx, selection.by_row)
-    artifact_records.empty_names(tx, *selection.artifacts)
-    for place, version in selection.copies:
-        artifact_records.remove(tx, place, version)
+    whole = ((place, None) for place in selection.artifacts)
+    artifact_records.remove(tx, *whole, *selection.copies)
     entry_records.remove(tx, *selection.entries)
     for entry_id, version in selection.reverts:
         entry_writer.go_back(tx, entry_id, version)
-    for entry_id, version, *_ in selection.versions:
-        entry_records.remove_version(tx, entry_id, version)
+    entry_records.remove_versions(tx, [row[:2] for row in selection.versions])
     item_records.remove(tx, *items.get_many(tx, selection.items).values())
     session_records.remove(tx, owner, *(name for _, name in selection.whole))
     for name_or_all in selection.state:
         state_records.remove_user(tx, owner, name_or_all)
     state_records.remove_keys(tx, owner, selection.keys)
-    for row, _ in selection.titles:
-        session_records.undescribe(tx, row)
+    session_records.undescribe(tx, *(row for row, _ in selection.titles))
 
 
 def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
     """Remove what goes of things that stay."""
-    for entry_id, version, *_ in selection.versions:
-        entry_records.forget_version(tx, entry_id, version)
+    entry_records.forget_versions(tx, [row[:2] for row in selection.versions])
     state_records.forget(tx, owner, keys=selection.keys)
-    for place, version in selection.copies:
-        artifact_records.forget_version(tx, place, version)
-    for row, _ in selection.titles:
-        session_records.undescribe(tx, row)
+    artifact_records.forget_versions(tx, *selection.copies)
+    session_records.undescribe(tx, *(row for row, _ in selection.titles))
     if selection.stones:
         dependents.hide_named(tx, owner.ensure(tx), selection.stones)
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from memdb.models.ids import number_of, scope_range, seq_of, session_of, stored_ms
 from memdb.models.record import Record
-from memdb.records import artifacts as artifact_records
 from memdb.tables import artifacts, entries, entry_history, items, messages
 
 if TYPE_CHECKING:
@@ -52,8 +51,10 @@ def find_written(tx: Tx, scope_no: int, writer: str, since_ms: int) -> Written:
     for row_id, uid, created_ms in messages.written(tx, *span, writer):
         if stored_ms(uid, created_ms) >= since_ms:
             found.messages.setdefault(session_of(row_id), []).append(seq_of(row_id))
-    for entry in entries.get_many(tx, entry_history.written(tx, *span, writer, since_ms)).values():
-        _sort(tx, entry, writer, since_ms, found)
+    ids = entry_history.written(tx, *span, writer, since_ms)
+    histories = entry_history.list_many(tx, ids)
+    for entry in entries.get_many(tx, ids).values():
+        _sort(entry, histories[entry.id], writer, since_ms, found)
     _add_learnt(tx, found)
     _keep_keys(tx, scope_no, found)
     for item_id, version, key in items.written(tx, *span, writer, since_ms):
@@ -61,30 +62,29 @@ def find_written(tx: Tx, scope_no: int, writer: str, since_ms: int) -> Written:
             found.items.append(item_id)
         else:
             found.left.append(f"item {key!r}: no value before version {version} is kept")
-    for place in artifact_records.list_places(tx, scope_no):
-        its = [one.info for one in artifacts.versions(tx, place) if one.info.writer == writer]
-        found.copies.extend(
-            (place, one.version) for one in its if stored_ms(one.uid, one.created_ms) >= since_ms
-        )
+    for place, stored in artifacts.list_versions(tx, scope_no):
+        one = stored.info
+        if one.writer == writer and stored_ms(one.uid, one.created_ms) >= since_ms:
+            found.copies.append((place, one.version))
     return found
 
 
 def _add_learnt(tx: Tx, found: Written) -> None:
     """Add the entries that memdb learnt from the messages."""
-    told = [one for row, seqs in found.messages.items() for one in entries.list_from(tx, row, seqs)]
-    for entry in entries.get_many(tx, told).values():
+    for entry in entries.get_many(tx, entries.list_from(tx, found.messages)).values():
         if (entry.writer or "").startswith(LEARNT):
             found.entries[entry.id] = None
             found.reverts.pop(entry.id, None)
 
 
-def _sort(tx: Tx, entry: Entry, writer: str, since_ms: int, found: Written) -> None:
+def _sort(
+    entry: Entry, old: list[EntryVersion], writer: str, since_ms: int, found: Written
+) -> None:
     """Add to *found* whether an entry that the writer wrote goes, goes back, or stays."""
 
     def is_its(one: Entry | EntryVersion) -> bool:
         return one.writer == writer and one.stored_ms >= since_ms
 
-    old = entry_history.list_all(tx, entry.id)
     was = [one for one in old if one.reason != "repeat"]  # what is repeated, it never was
     steps: list[Entry | EntryVersion] = [*was, entry]
     others = [one.version for one in steps if not is_its(one)]

@@ -36,7 +36,7 @@ WORDS_AT_ONCE = 500
 TAIL_BYTES = 256
 
 # Artifacts whose first chunks, of 256 KB at most, are read together.
-BLOBS_AT_ONCE = 20
+BLOBS_AT_ONCE = 32
 
 SELECT_SEGMENTS = """/* text_rows.segments */
 SELECT session_id, first_seq, data, codec FROM archive_segments

@@ -28,12 +28,12 @@ import time
 from bisect import bisect_left
 from hashlib import blake2b
 from marshal import dumps
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memdb.errors import TooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 SCOPE_SHIFT = 44
 SESSION_SHIFT = 24
@@ -183,6 +183,12 @@ def scope_range(scope_no: int) -> tuple[int, int]:
 def session_range(session: int) -> tuple[int, int]:
     """Return the first and last message id, both inclusive, of a session."""
     return session | 1, session | MAX_SEQ
+
+
+def in_rows(sessions: Collection[int]) -> dict[str, Any]:
+    """Return rows of a scope with the range of its ids, as statements bind them."""
+    low, high = scope_range(scope_of(max(sessions, default=0)))
+    return {"sessions": sorted(sessions), "low": low, "high": high}
 
 
 def span_holds_any(first: int | None, last: int | None, seqs: Sequence[int]) -> bool:

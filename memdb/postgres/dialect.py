@@ -151,7 +151,7 @@ COMMON = frozenset(("settings",))
 # rows are sent without waiting for the answer (tests/postgres/test_dialect.py).
 COUNTED = frozenset(
     (
-        *("archive.empty", "blobs.delete_stale", "entry_history.delete"),
+        *("archive.empty", "blobs.delete_stale"),
         *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
         *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
         *("spaces.complete", "state.clear"),

@@ -17,12 +17,14 @@ from memdb.tables import artifacts, blobs, checks, scopes, sessions
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterator, Mapping
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
     from memdb.models.protocols import Ids
-    from memdb.tables.artifacts import Place, Stored
+    from memdb.tables.artifacts import Doomed, Place, Stored
+
+    Copy = tuple[Place, int | None]
 
 # How much of a text is searched: a long novel.
 MAX_INDEXED_CHARS = 1_000_000
@@ -110,27 +112,53 @@ def reserve(tx: Tx, place: Place, last_version: int) -> None:
         artifacts.raise_version(tx, known[0], last_version)
 
 
-def remove(tx: Tx, place: Place, version: int | None = None) -> bool:
+def remove(tx: Tx, *copies: Copy) -> list[tuple[Place, Doomed]]:
     """
-    Remove one version, all of them for None; False if there was none.
+    Remove versions of names of a scope, and return those that were there.
 
-    The name stays with its counter, so no number is used again. A version leaves a tombstone; its
-    bytes are removed if no other version shares them.
+    The names stay with their counters, so no number is used again. A version leaves a tombstone;
+    its bytes are removed if no other version shares them.
+
+    Args:
+        copies: Each name with a number; None means all versions of it.
     """
-    known = artifacts.find_name(tx, place)
-    if version is None:
-        doomed = artifacts.versions(tx, place)
-    else:
-        found = artifacts.find(tx, place, version)
-        doomed = [] if found is None else [found]
-    if known is None or not doomed:
-        return False
-    _remove_versions(tx, place, doomed)
-    newest = artifacts.find(tx, place)
-    if newest is not None and newest.info.version > doomed[0].info.version:
-        return True  # what is searched stays the same
-    _set_name(tx, place, known[1], _searched(tx, newest))
-    return True
+    names = artifacts.find_names(tx, {place: None for place, _ in copies})
+    gone, staying = _remove_versions(tx, names, {*copies})
+    last: dict[Place, int] = {}
+    for place, one in gone:
+        last.setdefault(place, one.version)
+    changed = {
+        place: name_id
+        for place, (name_id, _) in names.items()
+        if last.get(place, 0) > staying.get(place, 0)  # else what is searched stays the same
+    }
+    newest = artifacts.newest(tx, [place for place in changed if place in staying])
+    tx.words.drop_each("artifact", changed.values())
+    for place, name_id in changed.items():
+        said = _searched(tx, newest.get(place))
+        artifacts.set_names(tx, {name_id: names[place][1]}, said)
+    tx.words.add_each("artifact", changed.values())
+    return gone
+
+
+def _remove_versions(
+    tx: Tx, names: Mapping[Place, tuple[int, int]], wanted: Container[Copy]
+) -> tuple[list[tuple[Place, Doomed]], dict[Place, int]]:
+    """Remove versions of *names*; return those that went, and by name the newest that stays."""
+    place_of = {name_id: place for place, (name_id, _) in names.items()}
+    scopes_of = {place.scope_no for place in names}  # one, or none
+    gone: list[tuple[Place, Doomed]] = []
+    staying: dict[Place, int] = {}
+    for scope_no in scopes_of:
+        for one in artifacts.versions_of(tx, scope_no, [*place_of]):
+            place = place_of[one.name_id]
+            if (place, None) in wanted or (place, one.version) in wanted:
+                gone.append((place, one))
+            else:
+                staying.setdefault(place, one.version)
+    artifacts.delete(tx, [(place, one.version, one.uid) for place, one in gone])
+    blobs.delete_if_unused(tx, *{one.blob_no for _, one in gone})
+    return gone, staying
 
 
 def move(tx: Tx, place: Place, version: int, target: Place, moved_ms: int) -> None:
@@ -174,8 +202,7 @@ def _searched(tx: Tx, newest: Stored | None) -> dict[str, str | None]:
 
 def keep_newest(tx: Tx, place: Place, count: int) -> None:
     """Remove all but the *count* newest versions of a name."""
-    doomed = artifacts.versions(tx, place)[count:]
-    _remove_versions(tx, place, doomed)
+    remove(tx, *((place, one.info.version) for one in artifacts.versions(tx, place)[count:]))
 
 
 def rename(tx: Tx, place: Place, target: Place) -> None:
@@ -199,41 +226,14 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     _set_name(tx, place, known[1], indexed_text("", b""))
 
 
-def remove_names(tx: Tx, *places: Place) -> list[tuple[Place, int]]:
-    """Remove names with their counters and all versions; return the versions."""
-    names = {place: name_id for place, (name_id, _) in _names_of(tx, places).items()}
-    gone = _empty(tx, names)
-    tx.words.drop_each("artifact", names.values())
-    artifacts.delete_names(tx, names.values())
+def remove_names(tx: Tx, *places: Place) -> list[tuple[Place, Doomed]]:
+    """Remove names of a scope with their counters and all versions; return these."""
+    names = artifacts.find_names(tx, places)
+    gone, _ = _remove_versions(tx, names, {(place, None) for place in places})
+    ids = [name_id for name_id, _ in names.values()]
+    tx.words.drop_each("artifact", ids)
+    artifacts.delete_names(tx, ids)
     return gone
-
-
-def empty_names(tx: Tx, *places: Place) -> None:
-    """Remove all versions of names as `remove` does: the names stay with their counters."""
-    names = _names_of(tx, places)
-    _empty(tx, {place: name_id for place, (name_id, _) in names.items()})
-    tx.words.drop_each("artifact", [name_id for name_id, _ in names.values()])
-    artifacts.set_names(tx, dict(names.values()), indexed_text("", b""))
-    tx.words.add_each("artifact", [name_id for name_id, _ in names.values()])
-
-
-def _names_of(tx: Tx, places: Sequence[Place]) -> dict[Place, tuple[int, int]]:
-    """Return (id, last version) of the names that exist in a scope."""
-    wanted = {*places}
-    every = artifacts.places(tx, places[0].scope_no) if places else []
-    return {place: (name_id, last) for place, name_id, last in every if place in wanted}
-
-
-def _empty(tx: Tx, names: Mapping[Place, int]) -> list[tuple[Place, int]]:
-    """Remove every version of names, given with their ids; return (name, number) of each."""
-    place_of = {name_id: place for place, name_id in names.items()}
-    scopes_of = {place.scope_no for place in names}  # one, or none
-    doomed = [
-        one for scope_no in scopes_of for one in artifacts.versions_of(tx, scope_no, [*place_of])
-    ]
-    artifacts.delete(tx, [(place_of[one.name_id], one.version, one.uid) for one in doomed])
-    blobs.delete_if_unused(tx, *{one.blob_no for one in doomed})
-    return [(place_of[one.name_id], one.version) for one in doomed]
 
 
 def forget(tx: Tx, *places: Place) -> None:
@@ -246,20 +246,23 @@ def forget(tx: Tx, *places: Place) -> None:
         return
     scope_no = places[0].scope_no
     dependents.keep_away(tx, scope_no, "artifact", _source_names(tx, *places))
-    for place, version in remove_names(tx, *places):
-        ref = f"{place.name}@{version}"
-        hidden = f"{dependents.digest_of(place.name)}@{version}"
-        dependents.hide(tx, scope_no, "artifact", ref, hidden)
+    for place, one in remove_names(tx, *places):
+        _hide(tx, place, one.version)
 
 
-def forget_version(tx: Tx, place: Place, version: int) -> None:
-    """Remove a version as `remove` does; its tombstone contains a digest instead of the name."""
-    found = artifacts.find(tx, place, version)
-    if found is not None:
-        [source] = _source_names(tx, place)
-        names = (*source, str(found.info.created_ms))
-        dependents.keep_away(tx, place.scope_no, "artifact", [names])
-    remove(tx, place, version)
+def forget_versions(tx: Tx, *copies: tuple[Place, int]) -> None:
+    """Remove versions as `remove` does; their tombstones hold digests in place of the names."""
+    gone = remove(tx, *copies)
+    if gone:
+        sources = _source_names(tx, *(place for place, _ in gone))
+        names = [(*each, str(one.created_ms)) for each, (_, one) in zip(sources, gone, strict=True)]
+        dependents.keep_away(tx, gone[0][0].scope_no, "artifact", names)
+    for place, version in copies:
+        _hide(tx, place, version)
+
+
+def _hide(tx: Tx, place: Place, version: int) -> None:
+    """Replace the name in the tombstone of a version, which was forgotten, by its digest."""
     ref, hidden = f"{place.name}@{version}", f"{dependents.digest_of(place.name)}@{version}"
     dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
 
@@ -298,11 +301,6 @@ def list_places(tx: Tx, scope_no: int, session_no: int | None = None) -> list[Pl
         for place, *_ in artifacts.places(tx, scope_no)
         if session_no is None or place.session_no == session_no
     ]
-
-
-def _remove_versions(tx: Tx, place: Place, doomed: list[Stored]) -> None:
-    artifacts.delete(tx, [(place, one.info.version, one.info.uid) for one in doomed])
-    blobs.delete_if_unused(tx, *(one.blob_no for one in doomed))
 
 
 def _set_name(tx: Tx, place: Place, last_version: int, searched: dict[str, str | None]) -> None:

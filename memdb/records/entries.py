@@ -47,20 +47,21 @@ def forget(tx: Tx, scope_no: int, *ids: int) -> None:
     tombstones.forget_entries(tx, scope_no, ids)
 
 
-def remove_version(tx: Tx, entry_id: int, version: int) -> None:
-    """Remove an old version of an entry."""
-    entry_history.delete(tx, entry_id, version)
+def remove_versions(tx: Tx, versions: Collection[tuple[int, int]]) -> None:
+    """Remove what entries said in old versions, given as (entry, version)."""
+    entry_history.delete(tx, versions)
 
 
-def forget_version(tx: Tx, entry_id: int, version: int) -> None:
-    """Remove an old version of an entry, so that no import restores it."""
-    _keep_keys_away(tx, [entry_id])
-    remove_version(tx, entry_id, version)
+def forget_versions(tx: Tx, versions: Collection[tuple[int, int]]) -> None:
+    """Remove what `remove_versions` does, so that no import brings it back."""
+    _keep_keys_away(tx, {entry_id for entry_id, _ in versions})
+    entry_history.delete(tx, versions)
 
 
 def _keep_keys_away(tx: Tx, ids: Collection[int]) -> None:
     """Keep imports from using the keys of entries: their versions have no other name."""
-    keys = [entry.key for entry in entries.get_many(tx, [*ids]).values() if entry.key is not None]
+    known = entries.get_many(tx, [*ids]) if ids else {}
+    keys = [entry.key for entry in known.values() if entry.key is not None]
     if keys:
         dependents.keep_away(tx, scope_of(min(ids)), "entry", [(key,) for key in keys])
 

@@ -71,11 +71,12 @@ def set_title(tx: Tx, session: int, title: str) -> None:
     tx.words.add("session", session)
 
 
-def undescribe(tx: Tx, session: int) -> None:
-    """Remove title and metadata of a session or a branch."""
-    tx.words.drop("session", session)
-    sessions.rename(tx, session, None, None)
-    sessions.describe(tx, session, None)
+def undescribe(tx: Tx, *rows: int) -> None:
+    """Take title and metadata from sessions and branches."""
+    tx.words.drop_each("session", rows)
+    for row in rows:
+        sessions.rename(tx, row, None, None)
+        sessions.describe(tx, row, None)
 
 
 def queue_extraction(tx: Tx, session: int) -> None:

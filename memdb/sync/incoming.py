@@ -299,9 +299,8 @@ class _ChunkWriter:
 
     def remove_session(self, doomed: list[tuple[int, bool]]) -> None:
         """Take title and metadata from sessions and branches; what is empty then goes."""
-        for row, forgotten in doomed:
-            session_records.undescribe(self._tx, row)
-            self._emptied[row] = forgotten
+        self._emptied |= dict(doomed)
+        session_records.undescribe(self._tx, *dict(doomed))
 
     def remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
         """Remove entries; others that state their keys may stand then."""
@@ -330,16 +329,15 @@ class _ChunkWriter:
 
     def remove_version(self, doomed: list[tuple[str, bool]]) -> None:
         """Remove old versions of entries."""
-        for place, _ in doomed:
-            entry_records.remove_version(self._tx, *json.loads(place))
+        entry_records.remove_versions(self._tx, [json.loads(place) for place, _ in doomed])
 
     def remove_artifact(self, doomed: list[tuple[str, bool]]) -> None:
         """Remove versions of artifacts."""
         for text, forgotten in doomed:
             session_no, name, version = json.loads(text)
             place = Place(self._scope_no, session_no, name)
-            remove = artifact_records.forget_version if forgotten else artifact_records.remove
-            remove(self._tx, place, version)
+            remove = artifact_records.forget_versions if forgotten else artifact_records.remove
+            remove(self._tx, (place, version))
             if session_no:
                 self._emptied.setdefault(session_id(self._scope_no, session_no), False)
 

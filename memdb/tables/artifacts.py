@@ -82,6 +82,18 @@ LIMIT :limit
 """,
 )
 
+SELECT_PAGE = compose.select(
+    "artifacts.page",
+    f"artifacts.session_no, artifacts.name, rev_version,{VERSION}",
+    STORED,
+    """
+  artifacts.scope_no = :scope_no
+  AND (artifacts.session_no, artifacts.name, rev_version) > (:session_no, :name, :rev_version)
+""",
+    order="artifacts.session_no, artifacts.name, rev_version",
+    limit=":limit",
+)
+
 # More names than are asked for, if several sessions have the same.
 SELECT_NEWEST = compose.select(
     "artifacts.newest",
@@ -108,8 +120,18 @@ WHERE scope_no = :scope_no
 ORDER BY session_no, name
 """
 
+# More names than are asked for, if several sessions have the same.
+SELECT_NAMES = """/* artifacts.find_names */
+SELECT id, last_version, name, session_no
+FROM artifact_names
+WHERE
+  scope_no = :scope_no
+  AND session_no IN (SELECT value FROM json_each(:sessions))
+  AND name IN (SELECT value FROM json_each(:names))
+"""
+
 SELECT_VERSIONS_OF = """/* artifacts.versions_of */
-SELECT artifact_names.id, rev_version, uid, blob_no
+SELECT artifact_names.id, rev_version, uid, artifacts.created_ms, blob_no
 FROM artifact_names
 JOIN artifacts
   ON artifacts.scope_no = artifact_names.scope_no
@@ -302,6 +324,10 @@ ORDER BY session_no, name
 """
 
 
+# Versions that are read together.
+PAGE = 500
+
+
 class Place(Record):
     """The place of an artifact name: a session of a scope, or `SHARED`."""
 
@@ -327,6 +353,7 @@ class Doomed(Record):
     name_id: int
     version: int
     uid: str
+    created_ms: int
     blob_no: int
 
 
@@ -362,6 +389,22 @@ def find_name(tx: Tx, place: Place) -> tuple[int, int] | None:
     return None if row is None else (row[0], row[1])
 
 
+def find_names(tx: Tx, places: Collection[Place]) -> dict[Place, tuple[int, int]]:
+    """Return what `find_name` does, of those names of a scope that are not new."""
+    values = _named(places)
+    rows = tx.all(SELECT_NAMES, values) if places else []
+    found = {Place(values["scope_no"], number, name): (*other,) for *other, name, number in rows}
+    return {place: found[place] for place in places if place in found}
+
+
+def _named(places: Collection[Place]) -> dict[str, Any]:
+    return {
+        "scope_no": min((one.scope_no for one in places), default=0),
+        "sessions": sorted({one.session_no for one in places}),
+        "names": sorted({one.name for one in places}),
+    }
+
+
 def add_name(tx: Tx, name_id: int, place: Place, version: int, said: dict[str, str | None]) -> None:
     """Add a name whose newest version is *version*; *said* has `text` and `bigrams`."""
     tx.run(INSERT_NAME, {**place.key(), **said, "id": name_id, "version": version})
@@ -390,6 +433,33 @@ def versions(tx: Tx, place: Place) -> list[Stored]:
     return [_to_stored(tx, place, row) for row in tx.all(SELECT_VERSIONS, values)]
 
 
+def list_versions(tx: Tx, scope_no: int) -> Iterator[tuple[Place, Stored]]:
+    """Yield every version of a scope by session and name, the newest of each first."""
+    after: tuple[int, str, int] | None = None
+    while page := list_page(tx, scope_no, after, PAGE):
+        yield from page
+        after = key_of(page[-1])
+
+
+def list_page(
+    tx: Tx, scope_no: int, after: tuple[int, str, int] | None, limit: int
+) -> list[tuple[Place, Stored]]:
+    """Return up to *limit* of what `list_versions` yields, behind a `key_of`; None: the first."""
+    session_no, name, rev_version = after or (-1, "", 0)
+    values = {"session_no": session_no, "name": name, "rev_version": rev_version, "limit": limit}
+    places = [
+        (Place(scope_no, row[0], row[1]), row[3:])
+        for row in tx.all(SELECT_PAGE, {"scope_no": scope_no, **values, **MASKS})
+    ]
+    return [(place, _to_stored(tx, place, row)) for place, row in places]
+
+
+def key_of(one: tuple[Place, Stored]) -> tuple[int, str, int]:
+    """Return the place of a version in `list_versions`."""
+    place, stored = one
+    return place.session_no, place.name, MAX_INT - stored.info.version
+
+
 def places(tx: Tx, scope_no: int) -> list[tuple[Place, int, int]]:
     """Return every name of the scope as (place, id, last version number), also empty ones."""
     rows = tx.all(SELECT_ALL_NAMES, {"scope_no": scope_no})
@@ -403,16 +473,12 @@ def versions_of(tx: Tx, scope_no: int, ids: Collection[int]) -> Iterator[Doomed]
         yield Doomed(name_id, MAX_INT - rev_version, *other)
 
 
-def newest(tx: Tx, places: Collection[Place]) -> list[ArtifactVersion]:
+def newest(tx: Tx, places: Collection[Place]) -> dict[Place, Stored]:
     """Return the newest versions of names of a scope, in their order, without empty names."""
-    values: dict[str, Any] = {
-        "scope_no": min((one.scope_no for one in places), default=0),
-        "sessions": sorted({one.session_no for one in places}),
-        "names": sorted({one.name for one in places}),
-    }
+    values = _named(places)
     rows = tx.all(SELECT_NEWEST, {**values, **MASKS}) if places else []
     found = {Place(values["scope_no"], number, row[0]): row for number, *row in rows}
-    return [_to_stored(tx, one, found[one]).info for one in places if one in found]
+    return {one: _to_stored(tx, one, found[one]) for one in places if one in found}
 
 
 class NameSpan(Record):

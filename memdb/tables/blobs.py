@@ -18,7 +18,7 @@ from memdb.errors import Corrupt, existing
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from memdb.engine.base import Tx
 
@@ -55,6 +55,11 @@ SELECT codec, data
 FROM blob_chunks
 JOIN blobs ON blobs.blob_no = blob_chunks.blob_no
 WHERE blob_chunks.blob_no = :blob_no AND chunk_no = :chunk_no AND sha256 = :sha256
+"""
+
+SELECT_FIRST = """/* blobs.first */
+SELECT blob_no, codec, data FROM blob_chunks
+WHERE blob_no IN (SELECT value FROM json_each(:ids)) AND chunk_no = 0
 """
 
 SELECT_WHOLE = compose.select("blobs.whole", "sha256, size_bytes", "blobs", "blob_no = :blob_no")
@@ -179,6 +184,23 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
 def read_lost(tx: Tx, blob_no: int) -> bytes:
     """Return the bytes in the chunks of a blob whose row is lost; Corrupt if one is damaged."""
     return b"".join(unpack(*row) for row in tx.all(SELECT_CHUNKS, {"blob_no": blob_no}))
+
+
+def read_small(tx: Tx, blobs: Mapping[int, str]) -> dict[int, bytes]:
+    """
+    Return all bytes of blobs of one chunk at most, by number.
+
+    Args:
+        blobs: The SHA-256 of each in hexadecimal digits.
+
+    Raises:
+        Corrupt: one differs from its SHA-256.
+    """
+    rows = tx.all(SELECT_FIRST, {"ids": [*blobs]}) if blobs else []
+    found = dict.fromkeys(blobs, b"") | {one: unpack(codec, data) for one, codec, data in rows}
+    if any(sha256(data).hexdigest() != blobs[one] for one, data in found.items()):
+        raise damaged_bytes()
+    return found
 
 
 def forms(tx: Tx, blob_no: int) -> Iterable[bytes]:

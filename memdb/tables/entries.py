@@ -16,7 +16,7 @@ from memdb.engine.columns import hashed_names, names_without
 from memdb.errors import existing
 from memdb.models.entries import Entry
 from memdb.models.fields import ENTRY
-from memdb.models.ids import SESSION_SHIFT, scope_of, scope_range, span_holds_any
+from memdb.models.ids import SESSION_SHIFT, in_rows, scope_of, scope_range, span_holds_any
 from memdb.models.record import Record
 from memdb.models.reports import CategoryCount
 from memdb.text.derived import content_hash, said_hash
@@ -232,9 +232,9 @@ compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
 
 
 SELECT_FROM = """/* entries.from_session */
-SELECT id, first_seq, last_seq
+SELECT id, session_id, first_seq, last_seq
 FROM entries
-WHERE session_id = :session
+WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND id BETWEEN :low AND :high
 ORDER BY id
 """
 
@@ -877,21 +877,19 @@ def list_places(tx: Tx, session: int) -> list[Row]:
     return tx.all(SELECT_PLACES, {"session": session})
 
 
-def list_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[int]:
-    """Return the entries that come from a session, or from some of *seqs* in it."""
-    rising = sorted(seqs or ())
-    rows = tx.all(SELECT_FROM, {"session": session})
-    return [
-        entry_id
-        for entry_id, first, last in rows
-        if seqs is None or span_holds_any(first, last, rising)
-    ]
+def list_from(tx: Tx, seqs: Mapping[int, Collection[int] | None]) -> list[int]:
+    """Return the entries that come from some *seqs* of rows of a scope; None means any."""
+    rising = {row: some if some is None else sorted(some) for row, some in seqs.items()}
+    found = []
+    for entry_id, row, first, last in tx.all(SELECT_FROM, in_rows(rising)) if rising else ():
+        some = rising[row]
+        if some is None or span_holds_any(first, last, some):
+            found.append(entry_id)
+    return found
 
 
 def _in_sessions_of(messages: Collection[int]) -> dict[str, Any]:
-    sessions = sorted({one >> SESSION_SHIFT << SESSION_SHIFT for one in messages})
-    low, high = scope_range(scope_of(max(sessions, default=0)))
-    return {"sessions": sessions, "low": low, "high": high}
+    return in_rows({one >> SESSION_SHIFT << SESSION_SHIFT for one in messages})
 
 
 def expect_in_messages(tx: Tx, messages: Collection[int]) -> None:

@@ -12,11 +12,11 @@ from memdb.engine import compose
 from memdb.engine.columns import names_of, names_without
 from memdb.errors import existing
 from memdb.models.entries import EntryVersion
-from memdb.models.ids import MAX_INT, span_holds_any
+from memdb.models.ids import MAX_INT, in_rows, span_holds_any
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from memdb.engine.base import Row, Tx
 
@@ -69,10 +69,10 @@ _MADE = {"session": "sessions.name", "branch": "nullif(sessions.branch, '')"}
 
 SELECT_VERSIONS = compose.select(
     "entry_history.versions",
-    [_MADE.get(name, f"entry_history.{name}") for name in EntryVersion._fields],
+    ["entry_id", *(_MADE.get(name, f"entry_history.{name}") for name in EntryVersion._fields)],
     "entry_history LEFT JOIN sessions ON sessions.id = entry_history.session_id",
-    "entry_id = :id AND version BETWEEN :first AND :last",
-    order="version",
+    "entry_id IN (SELECT value FROM json_each(:ids)) AND version BETWEEN :first AND :last",
+    order="entry_id, version",
 )
 
 UPDATE_FORGET_SESSION = compose.update(
@@ -99,9 +99,9 @@ WHERE entry_id = :entry_id AND version = :version
 """
 
 SELECT_TEXTS_FROM = """/* entry_history.texts_from */
-SELECT entry_id, version, text, keywords, metadata, first_seq, last_seq
+SELECT entry_id, version, text, keywords, metadata, session_id, first_seq, last_seq
 FROM entry_history
-WHERE session_id = :session
+WHERE session_id IN (SELECT value FROM json_each(:sessions)) AND entry_id BETWEEN :low AND :high
 ORDER BY entry_id, version
 """
 
@@ -163,15 +163,22 @@ def reason_of_end(tx: Tx, entry_id: int) -> str | None:
 
 def list_all(tx: Tx, entry_id: int) -> list[EntryVersion]:
     """Return the earlier states of the entry, oldest first, without the present one."""
-    values = {"id": entry_id, "first": 1, "last": MAX_INT}
-    return [_to_version(row) for row in tx.all(SELECT_VERSIONS, values)]
+    return list_many(tx, [entry_id])[entry_id]
+
+
+def list_many(tx: Tx, ids: Collection[int]) -> dict[int, list[EntryVersion]]:
+    """Return what `list_all` does, by entry."""
+    found: dict[int, list[EntryVersion]] = {one: [] for one in ids}
+    values = {"ids": [*found], "first": 1, "last": MAX_INT}
+    for entry_id, *row in tx.all(SELECT_VERSIONS, values) if found else ():
+        found[entry_id].append(_to_version(row))
+    return found
 
 
 def get(tx: Tx, entry_id: int, version: int) -> EntryVersion:
     """Return an old version that must exist."""
-    row = tx.one(SELECT_VERSIONS, {"id": entry_id, "first": version, "last": version})
-    row = existing(row, "entry_history")
-    return _to_version(row)
+    row = tx.one(SELECT_VERSIONS, {"ids": [entry_id], "first": version, "last": version})
+    return _to_version(existing(row, "entry_history")[1:])
 
 
 def find(tx: Tx, entry_id: int, version: int) -> EntryVersion | None:
@@ -197,7 +204,7 @@ def move_source(tx: Tx, session: int, to: int, first_seq: int, last_seq: int) ->
     tx.run(UPDATE_SOURCE, values)
 
 
-def _to_version(row: Row) -> EntryVersion:
+def _to_version(row: Sequence[Any]) -> EntryVersion:
     values = list(row)
     values[KEYWORDS] = tuple(row[KEYWORDS].split("\n")) if row[KEYWORDS] else ()
     for place in FLAGS:
@@ -206,15 +213,15 @@ def _to_version(row: Row) -> EntryVersion:
     return EntryVersion(*values)
 
 
-def texts_from(tx: Tx, session: int, seqs: Collection[int] | None) -> list[Row]:
-    """Return (entry, version, text, keywords, metadata) of old versions that come from there."""
-    rising = sorted(seqs or ())
-    rows = tx.all(SELECT_TEXTS_FROM, {"session": session})
-    return [
-        tuple(row)
-        for *row, first, last in rows
-        if seqs is None or span_holds_any(first, last, rising)
-    ]
+def texts_from(tx: Tx, seqs: Mapping[int, Collection[int] | None]) -> list[Row]:
+    """Return (entry, version, text, keywords, metadata) of old versions from some *seqs*."""
+    rising = {row: some if some is None else sorted(some) for row, some in seqs.items()}
+    found: list[Row] = []
+    for *row, session, first, last in tx.all(SELECT_TEXTS_FROM, in_rows(rising)) if rising else ():
+        some = rising[session]
+        if some is None or span_holds_any(first, last, some):
+            found.append(tuple(row))
+    return found
 
 
 def texts_between(tx: Tx, low: int, high: int) -> list[Row]:
@@ -222,9 +229,9 @@ def texts_between(tx: Tx, low: int, high: int) -> list[Row]:
     return tx.all(SELECT_TEXTS_BETWEEN, {"low": low, "high": high})
 
 
-def delete(tx: Tx, entry_id: int, version: int) -> int:
-    """Remove what an entry once said; how many rows that were."""
-    return tx.run(DELETE_VERSION, {"entry_id": entry_id, "version": version})
+def delete(tx: Tx, versions: Iterable[tuple[int, int]]) -> None:
+    """Remove what entries once said, given as (entry, version)."""
+    tx.many(DELETE_VERSION, [{"entry_id": one, "version": version} for one, version in versions])
 
 
 def rows(tx: Tx, entry_id: int) -> list[dict[str, Any]]:

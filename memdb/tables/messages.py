@@ -58,6 +58,15 @@ SELECT_AFTER = compose.select(
     "messages.after", _LISTED, "messages", "id > :after AND id <= :high", order="id", limit=":limit"
 )
 
+SELECT_PAGE = compose.select(
+    "messages.page",
+    _LISTED_ANY,
+    "messages",
+    "id > :after AND id <= :high",
+    order="id",
+    limit=":limit",
+)
+
 SELECT_LAST = compose.select(
     "messages.last",
     _LISTED,
@@ -403,6 +412,12 @@ def get_many(tx: Tx, ids: Collection[int]) -> dict[int, Message]:
 def expect_many(tx: Tx, ids: Collection[int]) -> None:
     """Prefetch what `get_many` reads."""
     tx.expect(SELECT_MANY, {"ids": ids, **MASKS})
+
+
+def list_page(tx: Tx, after: int, high: int, limit: int) -> list[Message]:
+    """Return up to *limit* messages of any session with *after* < id <= *high*, by id."""
+    values = {"after": after, "high": high, "limit": limit, **MASKS}
+    return _to_messages(tx, tx.all(SELECT_PAGE, values))
 
 
 def features(tx: Tx, ids: Collection[int]) -> list[Row]:

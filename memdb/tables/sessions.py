@@ -127,7 +127,11 @@ SELECT_BRANCHES = compose.select(
     "sessions.branches",
     ["sessions.id", *_BRANCH],
     "sessions JOIN sessions AS parent ON parent.id = sessions.parent_id",
-    "sessions.scope_no = :scope_no AND sessions.name = :name AND sessions.branch <> ''",
+    """
+  sessions.scope_no = :scope_no
+  AND sessions.name IN (SELECT value FROM json_each(:names))
+  AND sessions.branch <> ''
+""",
     order="sessions.id",
 )
 
@@ -198,7 +202,7 @@ SELECT_TITLES = compose.select(
 )
 
 SELECT_DESCRIPTION = """/* sessions.description */
-SELECT title, metadata, leaves_at FROM sessions WHERE id = :id
+SELECT id, title, metadata, leaves_at FROM sessions WHERE id IN (SELECT value FROM json_each(:ids))
 """
 
 SELECT_IDENTITY = compose.select("sessions.identity", "name, uid", "sessions", "id = :id")
@@ -407,9 +411,9 @@ def _next_id(tx: Tx, scope_no: int, *, branch: bool = False) -> int:
     return session_id(scope_no, int(row[0]), branch=branch)
 
 
-def list_branches(tx: Tx, scope_no: int, name: str) -> list[tuple[int, BranchInfo]]:
-    """Return (id, branch) of every branch of a session, oldest first, with its own messages."""
-    rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "name": name})
+def list_branches(tx: Tx, scope_no: int, *names: str) -> list[tuple[int, BranchInfo]]:
+    """Return (id, branch) of every branch of sessions, oldest first, with its own messages."""
+    rows = tx.all(SELECT_BRANCHES, {"scope_no": scope_no, "names": names})
     tx.verify("sessions", [row[0] for row in rows])
     return [(row[0], _to_branch(row)) for row in rows]
 
@@ -587,10 +591,10 @@ def identity(tx: Tx, session: int) -> tuple[str, str] | None:
     return None if row is None else (row[0], row[1])
 
 
-def description(tx: Tx, session: int) -> tuple[str | None, str | None, int]:
-    """Return the title, the metadata (JSON text) and `leaves_at` of a session that is there."""
-    row = existing(tx.one(SELECT_DESCRIPTION, {"id": session}), "sessions")
-    return row[0], row[1], row[2]
+def descriptions(tx: Tx, ids: Collection[int]) -> dict[int, tuple[str | None, str | None, int]]:
+    """Return title, metadata (JSON text) and `leaves_at` of sessions that are there, by id."""
+    found = {row[0]: row[1:] for row in tx.all(SELECT_DESCRIPTION, {"ids": ids})}
+    return {one: existing(found.get(one), "sessions") for one in ids}
 
 
 def cards(tx: Tx, ids: Iterable[int]) -> dict[int, Card]:

@@ -38,6 +38,17 @@ SELECT_PAGE = compose.select(
 
 SELECT_VALUES = compose.select("state.values", "key, value", "state", _OF_PLACE, order="key")
 
+SELECT_SOME = compose.select(
+    "state.find_values",
+    "session, key, value",
+    "state",
+    f"""
+  {_OF_USER}
+  AND session IN (SELECT value FROM json_each(:sessions))
+  AND key IN (SELECT value FROM json_each(:keys))
+""",
+)
+
 SELECT_ROW = compose.select("state.find", _LISTED, "state", f"{_OF_PLACE} AND key = :key")
 
 # The same value again is no change: no version, no page written.
@@ -114,10 +125,17 @@ def values(tx: Tx, place: Place) -> dict[str, str]:
     return found
 
 
-def find_value(tx: Tx, place: Place, key: str) -> str | None:
-    """Return the JSON text of a value, None if the place has no such key."""
-    row = find(tx, place, key)
-    return None if row is None else row.value
+def find_values(
+    tx: Tx, app: str, user: str, keys: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """Return the JSON texts of those of a user's values that are there, by (session, key)."""
+    if not keys:
+        return {}
+    values = {"sessions": [one for one, _ in keys], "keys": [key for _, key in keys]}
+    rows = tx.all(SELECT_SOME, {"app": app, "user": user, **values})
+    tx.verify("state", [(app, user, session, key) for session, key, _ in rows])
+    found = {(session, key): value for session, key, value in rows}
+    return {one: found[one] for one in keys if one in found}
 
 
 def find(tx: Tx, place: Place, key: str) -> StateRow | None:

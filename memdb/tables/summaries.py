@@ -20,6 +20,7 @@ from memdb.errors import existing
 from memdb.models.ids import (
     MAX_INT,
     MAX_SEQ,
+    in_rows,
     is_branch,
     scope_of,
     scope_range,
@@ -239,6 +240,10 @@ SELECT_HASHED = compose.select(
     "summaries.hashed", WITH_HASH, "summaries", "id > :after", order="id", limit="1000"
 )
 
+
+SELECT_PAGE = """/* summaries.page */
+SELECT id FROM summaries WHERE id > :after AND id <= :high ORDER BY id LIMIT :limit
+"""
 
 SELECT_TEXTS = """/* summaries.texts */
 SELECT id, text, hint FROM summaries WHERE session_id = :session ORDER BY id
@@ -513,6 +518,11 @@ def get_many(tx: Tx, ids: Iterable[int]) -> list[Summary]:
     return _fetch(tx, [(row_id,) for row_id in ids])
 
 
+def list_page(tx: Tx, after: int, high: int, limit: int) -> list[Summary]:
+    """Return up to *limit* summaries of any session with *after* < id <= *high*, by id."""
+    return _fetch(tx, tx.all(SELECT_PAGE, {"after": after, "high": high, "limit": limit}))
+
+
 def prune(tx: Tx, session: int, limit: int) -> int:
     """
     Drop the text of up to *limit* nodes that can be made again; how many that were.
@@ -571,17 +581,12 @@ def delete_from(tx: Tx, places: Mapping[int, int]) -> dict[int, list[int]]:
 
 def _list_of(tx: Tx, sessions: Collection[int]) -> list[Row]:
     """Return the nodes of rows of a scope, of each row those of lower depth first."""
-    return tx.all(SELECT_OF, _of(sessions)) if sessions else []
-
-
-def _of(sessions: Collection[int]) -> dict[str, Any]:
-    low, high = scope_range(scope_of(min(sessions)))
-    return {"sessions": sessions, "low": low, "high": high}
+    return tx.all(SELECT_OF, in_rows(sessions)) if sessions else []
 
 
 def first_bare(tx: Tx, sessions: Collection[int]) -> dict[int, int]:
     """Return by row of a scope where a pruned node begins that no other covers any more."""
-    return dict(tx.all(SELECT_BARE, _of(sessions))) if sessions else {}
+    return dict(tx.all(SELECT_BARE, in_rows(sessions))) if sessions else {}
 
 
 def list_over(tx: Tx, seqs: Mapping[int, Collection[int]]) -> dict[int, list[Summary]]:

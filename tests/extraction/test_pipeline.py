@@ -910,7 +910,12 @@ class TestInTheBackground:
     ids=str,
 )
 def test_what_a_program_learns_by_itself(
-    path: str, model: Model, settings: dict[str, Any], learnt: list[str], asks: bool
+    path: str,
+    databases: Any,
+    model: Model,
+    settings: dict[str, Any],
+    learnt: list[str],
+    asks: bool,
 ) -> None:
     """Sentences, without the model until a setting allows it; the command line learns nothing."""
     model.facts = [[fact("Ann hikes.", evidence=[1])]]
@@ -921,7 +926,8 @@ def test_what_a_program_learns_by_itself(
         db.scope("ann").session("trip").append("user", "Remember that I have a cat.")
 
     assert (found, bool(model.asked)) == (learnt, asks)
-    CliRunner().invoke(cli, ["work", path])
+    place = path if databases is None else databases.address_of(path)
+    assert CliRunner().invoke(cli, ["work", place]).exit_code == 0
     with memdb.open(path, mode="read", embedder=None) as db:
         more = [entry.text for entry in db.scope("ann").entries.list()][len(learnt) :]
     assert more == (["Remember that I have a cat."] if settings.get("extract") else [])

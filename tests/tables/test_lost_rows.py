@@ -19,7 +19,7 @@ LOST = 7 << 44 | 1
 READS: list[tuple[str, Callable[[Any], object]]] = [
     ("scopes", lambda tx: scopes.identity(tx, 7)),
     ("scopes", lambda tx: scopes.next_id(tx, 7)),
-    ("sessions", lambda tx: sessions.description(tx, LOST)),
+    ("sessions", lambda tx: sessions.descriptions(tx, [LOST])),
     ("sessions", lambda tx: sessions.names(tx, [LOST])[LOST]),
     ("summaries", lambda tx: summaries.session_of(tx, LOST)),
     ("entries", lambda tx: entries.row(tx, LOST)),
