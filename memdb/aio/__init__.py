@@ -65,7 +65,7 @@ def added(
     method: Callable[Concatenate[sessions.Session, P], R],
 ) -> Callable[Concatenate[Twin[sessions.Session], P], Coroutine[Any, Any, R]]:
     """
-    Return *method*, which adds messages: calls made at once share a transaction.
+    Return *method* as a coroutine; calls that wait together share one transaction.
     """
 
     @documented(method)

@@ -203,7 +203,7 @@ class Items:
                 vector of an item counts, and its cosine is the score.
             prefix: Only items in this namespace or below it.
             exact: Only items in the namespace *prefix*, not below it.
-            where: Only items whose value has these fields, as in `list`.
+            where: Only items whose value has these values at these fields, as in `list`.
             refresh: As in `find`, for each item returned.
             min_score: Least score, 0 to 1. None leaves out items that do not answer a query; with
                 *vector* it leaves out nothing.
@@ -271,8 +271,9 @@ class Items:
         Args:
             prefix: List the items of this namespace; () is the root.
             exact: Leave out the namespaces below it.
-            where: Only items whose value has these fields. Give a value for each field path, or
-                operators: {"kind": "book", "price": {"$lt": 10}}. Operators are $eq, $ne, $gt,
+            where: Only items whose value has these values at these fields. Give a value for each
+                field path, or operators: {"kind": "book", "price": {"$lt": 10}}. Operators are $eq,
+                $ne, $gt,
                     $gte, $lt, $lte and $in; numbers and texts are ordered. A field that is absent
                     counts as null. A path may name elements: "tags[*]" means any of them, "tags[0]"
                     the first.

@@ -282,8 +282,8 @@ class Session:
         None without any; `delete(last=2)` removes two. Other branches that share it keep it.
 
         Args:
-            expected: Its seq as you know it, 0 if there is none: if it is another by now, nothing
-                is removed.
+            expected: The seq of the message that you expect, 0 for none: if another one is the
+                newest now, nothing is removed.
 
         Raises:
             VersionConflict: the newest message is not *expected*.

@@ -151,6 +151,9 @@ TEXTS = {
 OWN = {
     "after": "Last row of the previous page, as JSON. The list continues after it.",
     "limit": "Print at most this many.",
+    "where": "Only items that meet this condition, and each other condition given.",
+    "group": '"session" prints the best conversations, each with its best messages.',
+    "current": "Leave out entries that a newer entry outdates with a probability of at least 0.8.",
 }
 
 

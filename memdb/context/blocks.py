@@ -252,9 +252,9 @@ class Excerpts:
         """
         Return *known* and the best messages and passages of *found* within *limit* tokens.
 
-        Files and texts of other conversations come first, by day; then those of *session*, by seq.
-        None means that nothing fits, or all of it is in *shown* (seqs that are in the context
-        anyway).
+        After *known* come passages of files and messages of other conversations, by day, then
+        messages of *session*, by seq. None means that nothing fits, or all of it is in *shown*
+        (seqs that are in the context anyway).
         """
         room = limit - frame_tokens(RECALLED, self._counting) - 1 - _cost(known)
         if room < 0:

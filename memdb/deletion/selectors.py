@@ -547,8 +547,8 @@ def _artifacts_saying(
     """
     Return the artifacts whose names were found, and (artifact, version) of the others.
 
-    One rule for every query: an artifact goes as a whole if its name says the words, or each
-    of its versions does. Else the versions go that say them.
+    One rule for every query: an artifact is removed as a whole if its name contains the words, or
+    each of its versions does. Otherwise only the versions with these words are removed.
     """
     named: dict[Place, None] = {}
     copies: dict[Place, dict[int, None]] = {}

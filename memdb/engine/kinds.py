@@ -3,7 +3,7 @@ Map statements to the kind of row that they change, for `db.changes` in both eng
 
 Each statement begins with its name, which contains the table that it writes to. Some changes are
 not counted (`compose.leave_uncounted`). A new message or session is not counted, because the length
-of its session shows it. So appends stay as fast as they were. Jobs, vectors and counts of use are
+of its session shows it. So counting costs an append nothing. Jobs, vectors and counts of use are
 not counted either, because they are no content.
 """
 

@@ -186,7 +186,7 @@ class _UidField:
         return uid_from_bytes(value) if type(value) is bytes else value
 
     def __set__(self, message: Message, value: str | bytes) -> None:
-        """Keep the arguments of a record."""
+        """Store the value."""
         self._slot.__set__(message, value)
 
 
@@ -206,8 +206,8 @@ class Piece(Record):
         tokens: By the file's counter; those of all pieces add up to the context's.
         reason: Why it won its place, in a short sentence.
         ref: Number of the summary or entry, name of the artifact, or the place of a recalled
-            message ("trip#12"). None for an entry that all users of the app share: the user's
-            calls read no such number. None for pieces of other kinds, which have no name.
+            message ("trip#12"). None for an entry that all users of the app share, which the user
+            cannot read by number. None for pieces of other kinds, which have no name.
         score: How well it matches the query, where that decided.
         text: What is sent for it: of a message its text, of a frame the words around.
         message: Which of the context's messages contains it, from 0.

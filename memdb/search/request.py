@@ -256,10 +256,10 @@ def _filtered_kinds(
     given += ["by"] if by == "vector" else []
     left = tuple(kind for kind in kinds if all(kind in FILTERED_KINDS[name] for name in given))
     if kinds and not left:
-        reach = "; ".join(f"{name} filters {' and '.join(FILTERED_KINDS[name])}" for name in given)
+        reach = "; ".join(f"{name} is for {' and '.join(FILTERED_KINDS[name])}" for name in given)
         raise InvalidInput(
-            f"{' and '.join(given)} leave nothing of kinds {', '.join(kinds)} to search ({reach}): "
-            "leave one of them out, or recall twice"
+            f"kinds {', '.join(kinds)} cannot be searched with {' and '.join(given)} ({reach}): "
+            "remove one of these arguments, or recall twice"
         )
     return left
 

@@ -226,7 +226,9 @@ class FolderSync:
 
     def _status(self) -> SyncStatus:
         if self._device is None or self._mark is None or self._mark.memory != self._here.memory:
-            raise InvalidInput(f"the file was never synced with {self._place}: sync it first")
+            raise InvalidInput(
+                f"the file and {self._place} have no sync in common: run a sync first"
+            )
         found = []
         for device in devices_of(self._folder):
             said, at_ms = read_status(self._folder, device, self._here.secret)

@@ -693,7 +693,7 @@ def delete_space(tx: Tx, space_no: int) -> None:
 
 def count_jobs(tx: Tx, *spaces: int) -> int:
     """
-    Return how many jobs of *spaces* are pending, including leased and failed ones.
+    Return how many jobs to embed or summarise *spaces* have, leased and failed ones too.
 
     0: of no space.
     """

@@ -222,7 +222,8 @@ class Importer:
         special = self._special.get(item.kind)
         if special is None:
             self._require_target()
-            raise InvalidInput(f"kind is {item.kind!r}: use one of {', '.join(_KINDS)}")
+            known = ", ".join((*_KINDS, *self._special))
+            raise InvalidInput(f"kind is {item.kind!r}: use one of {known}")
         if item.kind == "scope":
             self.finish()
         special(item)

@@ -61,7 +61,9 @@ class Meeting:
         """Accept a part of a file; after the last part (`whole`) the file exists."""
         path, part = self._path(request), read_json(await request.body())
         if not isinstance(part, dict) or part.keys() != {"at", "data", "whole"}:
-            raise InvalidInput("the body lacks the fields at, data and whole: send all three")
+            raise InvalidInput(
+                "the body is not an object with exactly the fields at, data and whole: send these"
+            )
         await run_in_threadpool(_write, path, part["at"], bytes_value(part["data"], "data"))
         if part["whole"]:
             await run_in_threadpool(publish, path)

@@ -69,8 +69,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"partition": "mine"}, "partition is 'mine': use one of both, own, shared"),
     ({"partition": None}, "partition"),
     ({"scope_entries": 1}, "scope_entries"),
-    ({"kinds": ["entry"], "roles": ["user"]}, "roles leave nothing of kinds entry"),
-    ({"kinds": ["artifact"], "where": {"a": 1}}, "where filters message and entry"),
+    ({"kinds": ["entry"], "roles": ["user"]}, "kinds entry cannot be searched with roles"),
+    ({"kinds": ["artifact"], "where": {"a": 1}}, "where is for message and entry"),
     ({"categories": ["facts"], "authors": ["Ann"]}, "recall twice"),
     ({"partition": "shared", "group": "session"}, "group"),
 ]
