@@ -1,5 +1,5 @@
 """
-Archiving: the cold part of a conversation, compressed in the same file.
+Archiving: the old part of a conversation, compressed in the same file.
 
 The work is done in steps of some thousand messages. A step reads, packs,
 compresses and compares without a lock. Then one short transaction compares the
@@ -47,7 +47,7 @@ class _Step(Record):
     Attributes:
         contents: The messages.
         hashes: (id, content hash) of them, as they were read.
-        span: The seqs of the blocks they belong to.
+        span: The seqs of their blocks.
         old: The segments of these blocks, which *made* replace.
     """
 
@@ -59,7 +59,7 @@ class _Step(Record):
 
 
 class ArchiveService:
-    """Moves cold messages of a file into segments, and back."""
+    """Moves old messages of a file into segments, and back."""
 
     def __init__(self, db: Engine) -> None:
         """Archive in *db*."""
@@ -71,8 +71,8 @@ class ArchiveService:
         """
         Move all but the newest *keep_last* messages of a session into segments.
 
-        What is archived already stays. Nothing to do, also in a session that
-        is absent, is not an error.
+        Archived messages stay archived. If there is nothing to do, or no such session, that is not
+        an error.
 
         Args:
             progress: Called after each step with the number of its messages.
@@ -80,7 +80,7 @@ class ArchiveService:
         Raises:
             Corrupt: a message or a segment is damaged; steps before it are done.
 
-        Transaction: one per step; nothing is read, packed or compressed in it.
+        Transaction: one per step; reading, packing and compressing happen outside it.
         """
         int_value(keep_last, "keep_last", 0, MAX_SEQ)
         total = Archived(0, 0, 0, 0)
@@ -120,7 +120,7 @@ class ArchiveService:
         return total
 
     def spans(self, owner: ScopeRef, session: str) -> tuple[ArchivedSpan, ...]:
-        """Return the spans of a session that are archived, oldest first."""
+        """Return the archived spans of a session, oldest first."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             runs = [] if target is None else runs_of(tx, target)
@@ -166,7 +166,7 @@ class ArchiveService:
         return _Step(contents, hashes, span, old, made)
 
     def _move(self, target: int, step: _Step) -> Archived | None:
-        """Move a step's messages, None where they are no longer as they were read."""
+        """Move a step's messages; None if they changed since they were read."""
         low, high = target + step.contents[0][0], target + step.contents[-1][0]
         with self._db.write() as tx:
             if not (
@@ -203,7 +203,7 @@ class ArchiveService:
         return total
 
     def _unarchive_run(self, run: Run, progress: Progress) -> Archived:
-        """Move the messages back that are in segments which contain some of a run."""
+        """Move back the messages of all segments that contain some of a run."""
         total = Archived(0, 0, 0, 0)
         target, after = run.session, 0
         while True:
@@ -221,7 +221,7 @@ class ArchiveService:
                 progress(len(contents))
 
     def _move_back(self, target: int, old: list[Segment], contents: list[Content]) -> bool:
-        """Move messages into their rows; False where the segments changed meanwhile."""
+        """Move messages into their rows; False if the segments changed meanwhile."""
         rows = [
             {
                 "id": target + seq,

@@ -1,8 +1,8 @@
 """
-HostSessionService: what a framework with sessions and state of its own asks of a memory.
+HostSessionService: calls for frameworks with their own sessions and state.
 
-A host creates sessions before their first message, keeps values beside them, and
-stores an event with all its changes in one transaction.
+A host creates sessions before their first message, stores values beside them, and stores an event
+with all its changes in one transaction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ NULL = "null"
 
 
 class HostSessionService:
-    """The sessions of a file as their hosts see them, and state of any kind."""
+    """The sessions of a file for their hosts, and state of any kind."""
 
     def __init__(self, db: Engine, message_service: MessageService) -> None:
         """Read and write *db*; *message_service* adds the messages."""
@@ -66,7 +66,7 @@ class HostSessionService:
         self._screen = message_service.screen
 
     def head(self, owner: ScopeRef, session: str) -> SessionHead | None:
-        """Return the fields of the session's row, None if there is no such session."""
+        """Return the fields of the session's row, None if the session is absent."""
         name_value(session, "session")
         with self._db.read() as tx:
             found = _find(tx, owner, session)
@@ -83,7 +83,7 @@ class HostSessionService:
         changes: Changes | None = None,
     ) -> SessionHead:
         """
-        Make a session before its first message, with its state; see `Session.create`.
+        Create a session before its first message, with its state; see `Session.create`.
 
         Raises:
             AlreadyExists: it was created before, or has messages.
@@ -152,12 +152,12 @@ class HostSessionService:
         changes: Changes,
     ) -> Message:
         """
-        Add a message and all that it changes; see `Host(session).commit`.
+        Add a message and everything that it changes; see `Host(session).commit`.
 
         Raises:
             NotFound: there is no such session.
             AlreadyExists: its external id belongs to a different message.
-            VersionConflict: the session is not at or as *expected*.
+            VersionConflict: the session has changed since *expected*.
             InvalidInput: something given cannot be stored; nothing was written.
             SecretFound: the message contains a secret, and those are refused.
 
@@ -191,7 +191,7 @@ class HostSessionService:
         """
         Remove the text of a message, and the summaries of its session; see `Host(session).erase`.
 
-        The caller brings an archived message back before.
+        The caller unarchives an archived message first.
         """
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
@@ -209,7 +209,7 @@ class HostSessionService:
         """
         Change the text of a message, and return it as stored; see `Session.edit`.
 
-        The caller brings an archived message back before.
+        The caller unarchives an archived message first.
         """
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
@@ -268,7 +268,7 @@ class HostSessionService:
         return drafts[0]
 
     def is_archived(self, owner: ScopeRef, session: str, seq: int) -> bool:
-        """Return whether the words of message *seq* stand in a segment."""
+        """Return whether message *seq* is archived."""
         with self._db.read() as tx:
             found = _find(tx, owner, name_value(session, "session"))
             if found is None:
@@ -324,8 +324,8 @@ class HostSessionService:
         Set values of a place, all or none.
 
         Args:
-            owner: Whose session *place* is, which is made if it is absent; None means that it is
-                not a session's.
+            owner: Scope of the session in *place*, which is created if it is absent; None if
+                *place* has no session.
         """
         store = self._prepare_put(owner, place, given)
         with self._db.write() as tx:

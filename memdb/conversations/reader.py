@@ -31,7 +31,7 @@ SESSION_ORDERS = ("name", "updated", "created")
 
 
 class Conversations:
-    """The messages of a file, to be read; `Writer` adds them."""
+    """Reads the messages of a file; another service adds them."""
 
     def __init__(self, db: Engine) -> None:
         """Read from *db*."""
@@ -43,8 +43,8 @@ class Conversations:
         """
         Yield the messages after *after_seq*, oldest first, *limit* at most.
 
-        Read in pages of 500, so messages added meanwhile may come too; those of a
-        transaction that was rolled back meanwhile do not.
+        It reads pages of 500, so messages added meanwhile may be included; those of a transaction
+        that was rolled back meanwhile are not.
         """
         int_value(after_seq, "after", 0, MAX_SEQ)
         left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)
@@ -60,7 +60,7 @@ class Conversations:
     def last(
         self, owner: ScopeRef, session: str, count: int, before_seq: int | None = None
     ) -> list[Message]:
-        """Return the newest *count* messages, oldest of them first; [] if there is none."""
+        """Return the newest *count* messages, oldest first; [] if there are none."""
         int_value(count, "n", 0, MAX_SEQ)
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
@@ -93,7 +93,7 @@ class Conversations:
             return messages.find_external(tx, target, session, external_id)
 
     def last_seq(self, owner: ScopeRef, session: str) -> int:
-        """Return the highest seq ever given out in the session, 0 before the first."""
+        """Return the highest seq ever used in the session, 0 before the first."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             return 0 if target is None else sessions.last_seq(tx, target)
@@ -111,7 +111,7 @@ class Conversations:
         return sorted(found, key=lambda one: (one.created_ms, one.name))  # on each device the same
 
     def parent(self, owner: ScopeRef, session: BranchName) -> str | None:
-        """Return the name of the branch that a branch leaves, None for the session itself."""
+        """Return the name of the branch from which a branch starts, None for the session itself."""
         with self._db.read() as tx:
             target = find_session(tx, owner, session)
             if target is None:
@@ -119,7 +119,7 @@ class Conversations:
             return sessions.parent_name(tx, target) or None
 
     def own_messages(self, owner: ScopeRef, session: BranchName) -> Iterator[Message]:
-        """Yield the messages of a branch that it shares with no parent, oldest first."""
+        """Yield the messages that a branch shares with no parent, oldest first."""
 
         def read(tx: Tx, after: int, count: int) -> list[Message]:
             target = find_session(tx, owner, session)
@@ -169,6 +169,6 @@ def _first_line(text: str) -> str | None:
 
 
 def _count(tx: Tx, branch: int, own: int) -> int:
-    """Return how many messages the path of a branch has; *own* of them are its own."""
+    """Return the number of messages on a branch's path; *own* of them are its own."""
     shared = [run for run in runs_of(tx, branch) if run.session != branch]
     return own + sum(messages.count(tx, *run.span) for run in shared)

@@ -1,23 +1,22 @@
 """
-Units: neighbouring messages that must never be parted.
+Units: neighbouring messages that must stay together.
 
 An assistant message with tool calls and the results that answer them make
-sense only together, and model APIs refuse one without the other. Everything
-here is pure and looks at the order of a run of messages, oldest first.
-Messages before or after the run are unknown to it.
+sense only together, and model APIs refuse one without the other. All functions are pure and look at
+the order of a run of messages, oldest first. They do not know messages before or after the run.
 
 The rules:
 
 - A call is a part `{"type": "tool_call", "id": ...}` of an assistant message.
   An answer is a part `{"type": "tool_result", "tool_call_id": ...}` of a tool
-  message. Parts of other roles, and ids that are no text or "", do not count.
-- An answer belongs to the latest call with its id that comes *before* it in
-  the run; so an id may be used again. Several answers to one call all count.
-- From a call to its last answer everything is one unit, also what others said
-  in between; units that overlap are one.
-- A tool message without a known id belongs to the message directly before it
-  if that is an assistant's or a tool's. Otherwise it is alone.
-- Every other message is a unit of its own.
+  message. Parts of other roles, and ids that are not a text or are "", do not count.
+- An answer belongs to the latest call with its id *before* it in the run, so an id may be used
+  again. Several answers to one call all count.
+- A call, its last answer and everything in between are one unit, also messages of others;
+  overlapping units are one.
+- A tool message without a known id belongs to the message directly before it, if that is an
+  assistant's or a tool's. Otherwise it is alone.
+- Every other message is a unit by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 def units(messages: Sequence[Message]) -> list[list[Message]]:
     """
-    Return *messages* in units, in order; [] if there is none.
+    Return *messages* in units, in order; [] if there are none.
 
     Joined again they are *messages*; no unit is empty.
 
@@ -71,7 +70,7 @@ def open_calls(messages: Sequence[Message]) -> set[str]:
     """
     Return the ids of calls that no message after them in the run answers.
 
-    If an id was used several times, one unanswered call is enough.
+    If an id was used several times, one call without an answer is enough.
     """
     links = _links(messages)
     return {call_id for place, call_id in links.calls - links.answered}
@@ -79,14 +78,14 @@ def open_calls(messages: Sequence[Message]) -> set[str]:
 
 def orphans(messages: Sequence[Message]) -> set[int]:
     """
-    Return the seqs of tool messages that answer nothing in the run.
+    Return the seqs of tool messages that answer no call in the run.
 
     A tool message is an orphan if no earlier message in the run made its call.
-    Without ids it is one if no assistant message precedes its group of tool
-    messages. One known id of several is enough to stay.
+    Without ids it is an orphan if no assistant message precedes its group of tool messages. If one
+    of several ids is known, the message stays.
 
-    Left out of a window they make it acceptable to every model API (`units` of the others stay
-    unchanged).
+    A window without orphans is accepted by every model API; the `units` of the others do not
+    change.
     """
     links = _links(messages)
     found = set()

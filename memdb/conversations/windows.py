@@ -1,5 +1,5 @@
 """
-The window of the newest messages that fit limits, and what a message costs in one. Read only.
+The window of the newest messages within limits, and the cost of a message in one. Read only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIRST_PAGE = 32
 
 
 def cost_tokens(message: Message, counting: Counting) -> int:
-    """Return the tokens of *message* in a window: its words, its media and its frame."""
+    """Return the tokens of *message* in a window: its words, media and frame."""
     tokens = message.tokens
     if message.counter != counting.name:
         (tokens,) = counting.count_many([said_by(message)])
@@ -38,8 +38,8 @@ class NewestMedia:
     """
     Keeps the newest images, sounds and files of messages within the limits of a budget.
 
-    The others become text, `[image: name]`. Half of the budget is for media, all of it
-    for those of the newest message.
+    The others become text, `[image: name]`. Half of the budget is for media; all of it for media of
+    the newest message.
     """
 
     def __init__(self, counting: Counting, budget_tokens: int) -> None:
@@ -51,7 +51,11 @@ class NewestMedia:
         self._newest_tokens = budget_tokens
 
     def views(self, page: Sequence[Message]) -> list[Message]:
-        """Return views of the messages of a page, oldest first; pages come from the end back."""
+        """
+        Return views of the messages of a page, oldest first.
+
+        Pages are read from the end backwards.
+        """
         return [self._view(message) for message in reversed(page)][::-1]
 
     def _view(self, message: Message) -> Message:
@@ -76,7 +80,7 @@ class NewestMedia:
 
 
 def said_by(message: Message) -> str:
-    """Return the counted text of *message*: its text, and arguments and results of its tools."""
+    """Return the counted text of *message*: its text, and its tools' arguments and results."""
     if not message.parts:
         return message.text
     extra = payload_of(message.parts)
@@ -91,13 +95,13 @@ def newest_within(
     budget_tokens: int | None,
 ) -> ContextWindow:
     """
-    Return the newest messages that keep to both limits, oldest of them first.
+    Return the newest messages within both limits, oldest first.
 
-    A tool result whose call lies before the window is left out: models refuse
-    it. Nothing else is skipped, so the window has no hole.
+    A tool result whose call is before the window is left out, because models refuse it. Nothing
+    else is skipped, so the window has no gap.
 
     Args:
-        read: Gives the newest *n* messages before a seq (None means the end).
+        read: Returns the newest *n* messages before a seq (None means the end).
         last: Most messages; None means all that fit.
         budget_tokens: Most tokens, `MESSAGE_OVERHEAD_TOKENS` per message
             included; None means no limit.

@@ -1,8 +1,8 @@
 """
-Message service: adds messages to sessions, and takes them back.
+Message service: adds messages to sessions, and removes them.
 
-A message is prepared (screened, checked, counted) outside of the transaction
-that stores it; `memdb.records.messages` writes it with all that hangs on it.
+A message is prepared (screened, checked, counted) outside the transaction that stores it;
+`memdb.records.messages` writes it with all derived rows.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class MessageService:
 
         Args:
             counting: Counts tokens.
-            space: The embedding space that new messages are queued for; None
-                means that only spaces of the file get them.
+            space: The embedding space for which new messages are queued; None means only the spaces
+                of the file.
             screen: Finds secrets in messages; None means by the default settings.
-            settings: Say when a session is due to be summarised.
+            settings: Decide when a session is due for a summary.
         """
         self._db = db
         self.counting = counting
@@ -124,16 +124,16 @@ class MessageService:
         """
         Add prepared messages to a session, all or none, and return them as stored.
 
-        A message whose external id the session has is not added again; the
-        stored one is returned in its place.
+        A message whose external id the session has is not added again; the stored one is returned
+        instead.
 
         Args:
             session: Its name; the session is made if it is new.
-            expected: The session's last seq as the caller knows it, 0 for
-                none: of two writers that know the same, one succeeds.
-            keep: The messages are a copy of what another store has. A stored message
-                stays also if the one with its external id differs, and one that was
-                forgotten stays away.
+            expected: The session's last seq as the caller knows it, 0 for none: of two writers that
+                know the same, one succeeds.
+            keep: Whether the messages are copies from another store. With True a stored message
+                stays even if the one with its external id differs, and a forgotten one is not
+                restored.
 
         Raises:
             AlreadyExists: an external id belongs to a different message.
@@ -184,8 +184,8 @@ class MessageService:
         Remove the newest message of a session and return it; None if there is none.
 
         Args:
-            expected: Its seq as the caller knows it, 0 if there is none: of two that know the same,
-                one succeeds.
+            expected: The newest seq as the caller knows it, 0 if there is none; of two callers with
+                the same one, only the first succeeds.
 
         Raises:
             VersionConflict: the newest message is not *expected*.
@@ -213,7 +213,7 @@ class MessageService:
         Remove messages of a session and add others at its end; see `session.replace`.
 
         Raises:
-            InvalidInput: a seq, or a field of *instead*; nothing was written.
+            InvalidInput: a seq, or a field of *instead*, is wrong; nothing was written.
             VersionConflict: the newest message is not *expected*.
             Corrupt: one is archived, and its segment is damaged.
 
@@ -229,7 +229,7 @@ class MessageService:
             return self.append(owner, session, drafts)
 
     def clear(self, owner: ScopeRef, session: str) -> bool:
-        """Remove every message of a session, which stays; False if there was none."""
+        """Remove every message of a session, which stays; False if there were none."""
         with self._db.write() as tx:
             target, newest = _newest(tx, owner, session, None)
             if target is None:
@@ -254,7 +254,7 @@ class MessageService:
 
         Args:
             name: Name of the session and the branch.
-            source: The branch that it leaves; "" means the session itself.
+            source: The branch from which it starts; "" means the session itself.
 
         Transaction: one read; then one write if the branch is new.
         """
@@ -285,11 +285,11 @@ class MessageService:
         Copy *session* with its messages before *before_seq* to a new session *name*.
 
         Raises:
-            AlreadyExists: there is a session of that name.
-            NotFound: *session* is not there.
+            AlreadyExists: a session has that name.
+            NotFound: *session* does not exist.
             Busy: its messages kept changing.
 
-        Transaction: one read, then one write that makes the new session whole.
+        Transaction: one read, then one write that creates the whole new session.
         """
         self.screen.pass_fields("session", {"name": name_value(name, "name")})
         before = MAX_SEQ + 1
@@ -320,7 +320,7 @@ class MessageService:
         raise Busy("the messages of the session kept changing: try again")
 
     def _copy_session(self, tx: Tx, owner: ScopeRef, source: int, name: str) -> int:
-        """Make a session with the title and metadata of another one, and return its id."""
+        """Create a session with the title and metadata of another one, and return its id."""
         source = sessions.roots(tx, [source])[source]
         ((_, info),) = sessions.list_by_id(tx, source - 1, source, limit=1)
         columns = {"title": info.title, "metadata": json_object(info.metadata, "metadata")}
@@ -343,7 +343,7 @@ def _without_forgotten(
 def _newest(
     tx: Tx, owner: ScopeRef, session: str, expected: int | Message | None
 ) -> tuple[int | None, Message | None]:
-    """Return a session's id and newest message, which *expected* must be if it is given."""
+    """Return a session's id and newest message, which must be *expected* if that is given."""
     target = find_session(tx, owner, session)
     newest = [] if target is None else messages.last(tx, target, session, 1)
     seq = newest[0].seq if newest else 0
@@ -352,6 +352,6 @@ def _newest(
 
 
 def _copy(message: Message) -> NewMessage:
-    """Return a message to be stored once more, under a uid of its own."""
+    """Return a message for another copy, with a uid of its own."""
     fields = {name: getattr(message, name) for name in NewMessage._fields}
     return NewMessage(**{**fields, "uid": None})

@@ -1,8 +1,8 @@
 """
-Preview of a removal: row by row what goes and what is rewritten, and a digest of all of it.
+Preview of a removal: the rows that will be removed or rewritten, and a digest of all of them.
 
-The digest covers every row of the list as it is now. A removal that is given it happens only
-if the list is still the same.
+The digest covers every row of the list in its present state. A removal with that digest happens
+only if the list is still the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_ROWS = 1_000
 
 
 def list_refs(tx: Tx, found: Iterable[Found], plans: Mapping[int, Rewriting]) -> Iterator[Ref]:
-    """Yield what goes and what is rewritten, in the order of the preview. 2 µs per message."""
+    """Yield the rows to be removed and rewritten, in the order of the preview. 2 µs per message."""
     for owner, selection in found:
         for ref in _refs(tx, owner, selection, plans):
             yield *ref, owner.app
@@ -94,7 +94,7 @@ def _rest_refs(tx: Tx, owner: ScopeRef, selection: Selection) -> Iterator[Ref]:
 
 
 def digest_of(refs: Iterator[Ref]) -> str:
-    """Return a digest, in hex, of all that a preview lists; no number of a scope is in it."""
+    """Return a digest, in hex, of all rows in a preview; no number of a scope is in it."""
     found = blake2b(digest_size=DIGEST_BYTES)
     for kind, of, *rest in refs:
         key = number_of(of) if isinstance(of, int) else of
@@ -105,7 +105,7 @@ def digest_of(refs: Iterator[Ref]) -> str:
 
 
 def rows_of(tx: Tx, refs: Iterator[Ref]) -> tuple[tuple[PreviewRow, ...], int, str]:
-    """Return the first `MOST_ROWS` rows, how many there are besides, and the digest of all."""
+    """Return the first `MOST_ROWS` rows, the number of other rows, and the digest of all."""
     every = list(refs)
     chosen = every[:MOST_ROWS]
     ids = [ref[1] for ref in chosen if ref[0] == "message"]

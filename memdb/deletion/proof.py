@@ -1,5 +1,5 @@
 """
-Proof values: every text and byte of what is forgotten, read while it is still there.
+Values for a proof: every text and byte to be forgotten, read while it exists.
 
 The engine searches the file for them afterwards. Every function joins the
 caller's transaction.
@@ -41,7 +41,7 @@ PAGE = 500
 
 
 def collect(tx: Tx, found: Iterable[Found], rewritten: Iterable[Summary], probes: Probes) -> None:
-    """Add to *probes* everything that goes and the summaries to be *rewritten* say."""
+    """Add everything that will be removed, and the summaries to be *rewritten*, to *probes*."""
     for summary in rewritten:
         probes.add((summary.text, summary.hint), summary=True)
     for owner, selection in found:
@@ -70,7 +70,7 @@ def _collect(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> N
 
 
 def _collect_rest(tx: Tx, owner: ScopeRef, selection: Selection, probes: Probes) -> None:
-    """Add what goes of things that stay."""
+    """Add the removed parts of things that stay."""
     gone = {row[:2] for row in selection.versions}
     for entry_id, versions in entry_history.list_many(tx, [one for one, _ in gone]).items():
         for old in versions:
@@ -110,13 +110,13 @@ def _of_session(
 
 
 def _of_summaries(tx: Tx, session: int) -> Iterator[str | None]:
-    """Yield what the summaries of a whole session say."""
+    """Yield the content of the summaries of a whole session."""
     for _, text, hint in summaries.texts(tx, session):
         yield from (text, hint)
 
 
 def _said(kind: str, record: object) -> Iterator[str | bytes | None]:
-    """Yield what the fields of a record say, as they are stored."""
+    """Yield the content of the fields of a record, in its stored form."""
     for name in PROVED[kind]:
         value = getattr(record, name)
         if isinstance(value, tuple):  # keywords, labels of a namespace

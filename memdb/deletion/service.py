@@ -141,7 +141,7 @@ def plan_rewriting(tx: Tx, parts: Sequence[Part], summaries: Summaries) -> dict[
     """
     Return the texts of the summaries over *parts* of a scope without their messages, by session.
 
-    They are extracts, also if a model wrote them: forgetting waits for no model.
+    They are extracts, even if a model wrote the summaries, because forgetting waits for no model.
     """
     over = _list_over(tx, parts)
     every = [summary for some in over.values() for summary in some]
@@ -253,7 +253,7 @@ MAX_TRIES = 10
 
 
 class DeletionService:
-    """Deletes and forgets what scopes hold."""
+    """Deletes and forgets rows of scopes."""
 
     def __init__(
         self, db: Engine, summaries: Callable[[], Summaries], new_probes: Callable[[], Probes]
@@ -262,8 +262,8 @@ class DeletionService:
         Remove from *db*.
 
         Args:
-            summaries: Gives the service that rewrites them.
-            new_probes: Gives what proves that a text is gone.
+            summaries: Returns the service that rewrites them.
+            new_probes: Returns a collection of texts for a proof.
         """
         self._db = db
         self._summaries = summaries
@@ -271,16 +271,16 @@ class DeletionService:
 
     def delete(self, owner: ScopeRef, selector: Selector, *, dry_run: bool = False) -> Receipt:
         """
-        Remove what *selector* names from the memory; its bytes may stay in the file.
+        Remove the rows named by *selector* from the memory; their bytes may stay in the file.
 
-        Entries told by deleted messages stay, but for those that only a deleted
-        session recalls. Summaries of deleted messages are made again.
+        Entries that come from deleted messages stay, except those that only a deleted session
+        recalls. Summaries of deleted messages are made again.
 
         Args:
             dry_run: Remove nothing, and return what would be removed.
 
         Raises:
-            InvalidInput: it names a person, which only `forget` takes.
+            InvalidInput: *selector* names a person, which only `forget` accepts.
             Corrupt: an archived message cannot be taken out of a damaged part.
 
         Transaction: opens its own, or joins the caller's.
@@ -314,16 +314,16 @@ class DeletionService:
         expected: str | Receipt | None = None,
     ) -> Receipt:
         """
-        Remove what *selector* names for good, with the entries told by it; see `Scope.forget`.
+        Remove the rows named by *selector* for good, with entries from them; see `Scope.forget`.
 
         Args:
-            prove: Also take its bytes off the disk, and search the file for them.
+            prove: Also remove the bytes from the disk, and search the file for them.
             dry_run: Remove nothing, and return what would be removed.
             expected: Digest of a preview that must still be true. None means any.
 
         Raises:
             InvalidInput: it was called inside a write.
-            Conflict: what would go is not what the preview listed.
+            Conflict: the rows to remove differ from those of the preview.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.
         """
@@ -356,7 +356,7 @@ class DeletionService:
         raise Busy("the summaries of the session kept changing: try again")
 
     def _with_remaining(self, owner: ScopeRef, receipt: Receipt, selector: Selector) -> Receipt:
-        """Return *receipt*; of words with where the user's memory still contains them."""
+        """Return *receipt*; for words with the places that still contain them."""
         if not selector.terms:
             return receipt
         with self._db.read() as tx:
@@ -392,7 +392,7 @@ class DeletionService:
         probes: Probes | None,
         expected: str | None,
     ) -> Receipt | None:
-        """Forget in one transaction; None if the file is no longer as it was planned."""
+        """Forget in one transaction; None if the file is no longer as planned."""
         with self._db.write() as tx:
             found = selectors.find_all(tx, owner, selector, with_entries=True)
             if not all(is_plan_current(tx, one.parts, plans) for _, one in found if one.parts):
@@ -456,7 +456,7 @@ class DeletionService:
 def _require_digest(
     tx: Tx, found: list[Found], plans: dict[int, Rewriting], expected: str | None
 ) -> None:
-    """Raise Conflict unless what goes is what the preview with this digest listed."""
+    """Raise Conflict unless the rows to remove are those of the preview with this digest."""
     if expected is None:
         return
     if preview.digest_of(preview.list_refs(tx, found, plans)) != expected:
@@ -482,7 +482,7 @@ def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
 
 
 def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
-    """Remove what goes of things that stay."""
+    """Remove parts of things that stay."""
     entry_records.forget_versions(tx, [row[:2] for row in selection.versions])
     state_records.forget(tx, owner, keys=selection.keys)
     artifact_records.forget_versions(tx, *selection.copies)
@@ -492,7 +492,7 @@ def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
 
 
 def _count(tx: Tx, found: list[Found]) -> Counts:
-    """Return how many of each kind go."""
+    """Return the number of removed rows of each kind."""
     counts = [_count_in(tx, owner, selection) for owner, selection in found]
     return {kind: sum(one[kind] for one in counts) for kind in counts[0]}
 
@@ -518,7 +518,7 @@ def _count_in(tx: Tx, owner: ScopeRef, selection: Selection) -> Counts:
 
 
 def _count_staying(tx: Tx, rows: dict[int, str]) -> int:
-    """Return how many messages of branches that go stay, since others show them which stay."""
+    """Return how many messages of removed branches stay, because remaining branches show them."""
     whole = {str(name) for row, name in rows.items() if not is_branch(row)}
     kept = {row: branches.others_show(tx, row, rows) for row in rows if str(rows[row]) not in whole}
     return sum(
@@ -529,7 +529,7 @@ def _count_staying(tx: Tx, rows: dict[int, str]) -> int:
 
 
 def _count_reverted(found: list[Found], selector: Selector) -> Counts:
-    """Return how many entries of others go back to a version of before."""
+    """Return how many entries of others return to an earlier version."""
     if selector.what != "writer":
         return {}
     return {"entries": sum(len(selection.reverts) for _, selection in found)}
@@ -540,7 +540,7 @@ def _left(found: list[Found]) -> tuple[str, ...]:
 
 
 def _count_rewritten(tx: Tx, found: list[Found], plans: dict[int, Rewriting]) -> Counts:
-    """Return how many summaries and archive segments stay without what goes."""
+    """Return how many summaries and archive segments are rewritten without the removed rows."""
     summaries = sum(made is not None for plan in plans.values() for _, made in plan.summaries)
     segments = sum(
         len(archive_records.find_holding(tx, selection.by_row)) for _, selection in found

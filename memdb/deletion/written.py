@@ -1,5 +1,5 @@
 """
-Rows of a writer that `Scope.undo` removes, and the versions that it goes back to.
+Rows of a writer that `Scope.undo` removes, and versions that it restores.
 
 Every function joins the caller's transaction.
 """
@@ -27,12 +27,13 @@ class Written(Record):
 
     Attributes:
         messages: Seqs by the row of their session.
-        entries: Ids of those that nobody else changed, and of those learnt from the messages.
-        reverts: Versions to go back to, by the id of an entry that others wrote before.
-        versions: (entry, version, text, keywords, metadata): other words of an entry that stays.
-        items: Ids of those that it put first.
+        entries: Ids of entries that nobody else changed, and of those learnt from the messages.
+        reverts: Versions to restore, by the id of an entry that others wrote before.
+        versions: (entry, version, text, keywords, metadata): the writer's words for an entry that
+            stays.
+        items: Ids of items whose first value is the writer's.
         copies: (place, version) of artifacts.
-        left: What stays as the writer left it, and why.
+        left: Rows that stay as the writer left them, with reasons.
     """
 
     messages: dict[int, list[int]]
@@ -45,7 +46,11 @@ class Written(Record):
 
 
 def find_written(tx: Tx, scope_no: int, writer: str, since_ms: int) -> Written:
-    """Return what *writer* stored in a scope since a time. Reads all of its messages."""
+    """
+    Return the rows that *writer* stored in a scope since a time.
+
+    It reads all of the writer's messages.
+    """
     found = Written({}, {}, {}, [], [], [], [])
     span = scope_range(scope_no)
     for row_id, uid, created_ms in messages.written(tx, *span, writer):
@@ -80,7 +85,7 @@ def _add_learnt(tx: Tx, found: Written) -> None:
 def _sort(
     entry: Entry, old: list[EntryVersion], writer: str, since_ms: int, found: Written
 ) -> None:
-    """Add to *found* whether an entry that the writer wrote goes, goes back, or stays."""
+    """Add to *found* whether an entry of the writer is removed, reverted or kept."""
 
     def is_its(one: Entry | EntryVersion) -> bool:
         return one.writer == writer and one.stored_ms >= since_ms
@@ -103,7 +108,7 @@ def _sort(
 
 
 def _keep_keys(tx: Tx, scope_no: int, found: Written) -> None:
-    """Leave an entry as it is if the key that it had before states another entry that stays."""
+    """Keep an entry as it is if its earlier key now belongs to another remaining entry."""
     for entry_id, version in [*found.reverts.items()]:
         was = entry_history.row(tx, entry_id, version)
         if was["active"] and was["key"] is not None:

@@ -87,12 +87,12 @@ class EntryWriter:
         self, tx: Tx, similar: SimilarEntries, answer: Resolution | None = None
     ) -> Remembered:
         """
-        Write a statement, with its vector, links and the eviction that follows.
+        Write a statement, with its vector and links, and evict entries if necessary.
 
         A new entry is refused if every entry of a full scope is pinned.
 
         Args:
-            answer: What somebody who knows decided about the entries that it resembles.
+            answer: The decision of an arbiter about the similar entries.
         """
         self._usage.write(tx, similar.scope_no)
         same = similar.same
@@ -124,7 +124,7 @@ class EntryWriter:
     def _apply_answer(
         self, tx: Tx, similar: SimilarEntries, answer: Resolution | None
     ) -> Remembered:
-        """Write a statement that no entry states, as an arbiter decided if one did."""
+        """Write a new statement, as an arbiter decided if there was one."""
         statement, vector = similar.statement, similar.vector
         decided = None if answer is None else answer.limited(statement)
         action = ADD if decided is None else decided.verdict.action
@@ -163,7 +163,7 @@ class EntryWriter:
 
     @staticmethod
     def _find_retracted(similar: SimilarEntries) -> Entry | None:
-        """Return the one entry that a statement takes back for certain; None in doubt."""
+        """Return the only entry that a statement certainly retracts; None in doubt."""
         statement = similar.statement
         if statement.key is not None or not pairs.is_retraction(statement.text):
             return None
@@ -177,7 +177,11 @@ class EntryWriter:
         return taken_back[0] if len(taken_back) == 1 else None
 
     def repeat(self, tx: Tx, old: Entry, statement: Statement) -> Remembered:
-        """Note that *old* was said again: other words, and another place, go into its history."""
+        """
+        Note that *old* was said again.
+
+        Other words and another place are added to its history.
+        """
         before, row = entries.row(tx, old.id), statement.columns()
         done = self.merge(tx, old, statement, "the same words", "repeated")
         said = {name: row[name] for name in SAID}
@@ -198,7 +202,7 @@ class EntryWriter:
         vector: SpaceVector | None = None,
         nearby: Sequence[Near] | None = None,
     ) -> Remembered:
-        """Insert a statement as a new entry, which expires as its category says."""
+        """Insert a statement as a new entry, which expires by its category."""
         row = statement.columns()
         ttl_ms = self._categories.get(statement.category).ttl_ms
         expires = "expires_ms" in statement.given or statement.expires_ms is not None
@@ -236,7 +240,7 @@ class EntryWriter:
         Args:
             action: "repeated" or "updated".
             vector: Vector of the statement; stored if *old* gets its text.
-            text: New text of the entry; None keeps what it has.
+            text: New text of the entry; None keeps the present one.
         """
         before = entries.row(tx, old.id)
         columns = _merged_columns(before, statement, text, tx.now_ms, self._categories)
@@ -259,7 +263,7 @@ class EntryWriter:
         """
         Replace *olds* by a new entry, which gets their key.
 
-        A statement about a time before theirs is inserted as past instead.
+        A statement about an earlier time is inserted as past instead.
         """
         from_ms = statement.valid_from_ms
         began = [old.valid_from_ms for old in olds if old.valid_from_ms is not None]
@@ -285,7 +289,7 @@ class EntryWriter:
         statement: Statement,
         vector: SpaceVector | None = None,
     ) -> Remembered:
-        """Write a statement of the key that *old* has: a less trusted one cannot replace it."""
+        """Write a statement with the key of *old*, which a less trusted one cannot replace."""
         if said_hash(old.text) == said_hash(statement.text):
             return self.repeat(tx, old, statement)
         if is_less_trusted(statement.trust, old.trust):
@@ -296,7 +300,7 @@ class EntryWriter:
 
     @staticmethod
     def _fold(tx: Tx, old: Entry, new: Entry) -> None:
-        """Supersede *old*, which states the same or is over, by an entry that exists."""
+        """Supersede *old*, which says the same or is over, by an existing entry."""
         if old.id != new.id:
             entry_writer.end(tx, old, tx.now_ms)
             entries.link(tx, old.id, new.id)

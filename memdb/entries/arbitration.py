@@ -1,8 +1,8 @@
 """
 Ask an arbiter for the relation of a statement to the entries that it resembles.
 
-A host's arbiter or a model may retire an entry; memdb itself only links. It is asked outside
-of a transaction, and its answer counts only if the entries that it saw did not change.
+A host's arbiter or a model may retire an entry; memdb itself only adds links. It is called outside
+a transaction, and its answer counts only if the entries that it saw did not change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Resolution(Record):
-    """A verdict with the entries whose places it names."""
+    """A verdict with the entries that its places refer to."""
 
     verdict: Verdict
     neighbors: tuple[Near, ...]
@@ -73,11 +73,11 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
     Return a verdict that can be applied.
 
     Args:
-        count: Number of claims that the arbiter called *name* was shown.
+        count: Number of claims shown to the arbiter *name*.
 
     Raises:
-        PortError: it is no `Verdict`, a field has another type, its text cannot
-            be stored, or a place names a claim that was not shown.
+        PortError: it is not a `Verdict`, a field has another type, its text cannot be stored, or a
+            place was not shown.
     """
     if not isinstance(verdict, Verdict) or verdict.action not in ACTIONS:
         raise PortError(name, "its answer is not a decision")

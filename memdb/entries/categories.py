@@ -1,7 +1,7 @@
 """
 Categories of entries: half-life, expiry, quota and visibility of each.
 
-Hosts add theirs by `Settings.categories`, which the file keeps.
+Hosts add categories by `Settings.categories`, which the file stores.
 """
 
 from __future__ import annotations

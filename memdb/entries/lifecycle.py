@@ -52,7 +52,7 @@ class UsageCounter:
         self._since_ms = 0
 
     def note(self, ids: Iterable[int]) -> None:
-        """Count one use of each entry, now; nothing in a file that is only read."""
+        """Count one use of each entry now; do nothing for a file that is only read."""
         if self._db.is_read_only:
             return
         now_ms = self._db.clock()
@@ -98,7 +98,7 @@ def entry_worth(
     half_lives_ms: Mapping[str, int | None],
 ) -> float:
     """
-    Return how much an entry is worth keeping; the entries of least worth are evicted.
+    Return the value of an entry for the quota; the entries of least value are evicted.
 
     importance / 10 * decay since it was last stated or used, plus a tenth per
     doubling of its uses.
@@ -111,7 +111,7 @@ def entry_worth(
 
 
 class Quota:
-    """Limits the active entries of each scope, by evicting those of least worth."""
+    """Limits the active entries of each scope by evicting the least valuable ones."""
 
     def __init__(self, categories: Categories, limit: int) -> None:
         """Allow *limit* active entries per scope, and each category its share of them."""
@@ -120,23 +120,23 @@ class Quota:
 
     def count_active(self, tx: Tx, scope_no: int) -> int:
         """
-        Return the number of active entries of a scope, or a greater one below the limit.
+        Return the number of active entries of a scope, or a larger number below the limit.
 
-        A scope that gave fewer ids than the limit is not full: nothing is counted then.
+        A scope that has assigned fewer ids than the limit is not full, so nothing is counted.
         """
         most = scopes.last_n(tx, scope_no)
         return most if most < self._limit else entry_rows.count_active(tx, scope_no)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
-        """Return whether one more entry fits beside *active* ones, if need be by an eviction."""
+        """Return whether one more entry fits beside *active* ones, if necessary by an eviction."""
         return active < self._limit or bool(entry_rows.list_evictable(tx, scope_no, 0, tx.now_ms))
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
-        Evict entries over the quota: ended ones first, then those of the least worth.
+        Evict entries over the quota: ended ones first, then the least valuable.
 
-        Pinned entries and *newest* stay. An evicted entry is kept, and becomes
-        active again when its fact is stated again.
+        Pinned entries and *newest* stay. An evicted entry is kept, and becomes active again when
+        its fact is stated again.
 
         Args:
             active: Number of active entries of the scope; None counts them.
@@ -176,8 +176,8 @@ def expire(db: Engine) -> int:
     """
     Make entries inactive that expired or stopped being true; return how many.
 
-    Reads skip them in any case. As inactive ones they count for no quota, and
-    `remove_inactive` can remove them.
+    Reads skip them in any case. Inactive entries count for no quota, and `remove_inactive` can
+    remove them.
     """
     done = after = 0
     while True:
@@ -195,8 +195,8 @@ def remove_inactive(db: Engine, older_than_ms: int) -> int:
     """
     Remove entries that have been inactive for longer than *older_than_ms*; return how many.
 
-    Their history goes too: answers about the time when they were active leave
-    them out from then on. Pinned entries stay.
+    Their history is removed too, so answers about the time when they were active no longer have
+    them. Pinned entries stay.
 
     Raises:
         InvalidInput: the age is below 0.

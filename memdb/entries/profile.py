@@ -2,9 +2,9 @@
 Profile service: the block of long-term entries for a prompt.
 
 Pinned entries come first, then entries that match the last messages of the
-user, by category and importance; without messages the newest others. A category
-leaves what it does not use of the budget to the next. Equal entries give equal
-bytes. Nothing is cached, so a forgotten entry is in no later prompt.
+user, by category and importance; without messages the newest others. The part of the budget that a
+category does not use goes to the next one. Equal entries give equal bytes. Nothing is cached, so a
+forgotten entry is in no later prompt.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class ProfileService:
         shared: SharedEntries | None = None,
     ) -> None:
         """
-        Read *db*, count tokens by *counting*, and find matching entries by *recall*.
+        Read *db*, count tokens with *counting*, and find matching entries with *recall*.
 
         Args:
             shown: See `Settings.context_categories`; None means every category.
-            shared: What all users share, where it is in another file.
+            shared: The entries that all users share, if they are in another file.
         """
         self._shared = shared
         self._wanted = None if shown is None else tuple(shown)
@@ -148,14 +148,14 @@ class ProfileService:
 
     def known(self, owner: ScopeRef, session: str | None, most: int = MOST_KNOWN) -> Known:
         """
-        Return the entries of every prompt, the newest others by category, and what they outdate.
+        Return the entries of every prompt, the newest others by category, and the outdated ones.
 
-        The first two as rows, whose first value is an id: most of them fit into no prompt.
+        The first two are rows that begin with an id, because most of them fit into no prompt.
 
-        Those of every prompt are pinned themselves or by their category, in the scope or in the
-        app's shared one. One of a category that is flagged as an instruction is left out.
+        Entries of every prompt are pinned themselves or by their category, in the scope or in the
+        app's shared one. An entry of such a category that is flagged as an instruction is left out.
 
-        Each newest one replaces the entry that it outdates, which is the third by its id.
+        Each newest entry replaces the one that it outdates; the third value has that one by id.
         """
         before: dict[int, Entry] = {}
         found, others_found = self._read_always(owner, session, most)
@@ -174,7 +174,7 @@ class ProfileService:
         return pinned, sorted([*known[1], *newest], key=order), before | outdated
 
     def load(self, owner: ScopeRef, ids: Sequence[int]) -> list[Entry]:
-        """Return those of the entries *ids* that exist, in this order."""
+        """Return the entries with *ids* that exist, in this order."""
         if not ids:
             return []
         with self._db.read() as tx:
@@ -185,7 +185,7 @@ class ProfileService:
     def _read_always(
         self, owner: ScopeRef, session: str | None, most: int
     ) -> tuple[list[Row], list[Row]]:
-        """Return those of every prompt, and the newest *most* of the others of each scope."""
+        """Return the entries of every prompt, and the newest *most* others of each scope."""
         names = [category.name for category in self._categories if category.pinned]
         wanted = KnownFilter(names, self._db.clock(), MOST_PINNED, most)
         owners: dict[int, ScopeRef] = {}
@@ -217,7 +217,7 @@ class ProfileService:
         return always_shown, [row for row in found if row[0] not in first]
 
     def _order(self) -> Callable[[Row], tuple[Any, ...]]:
-        """Return the key by which rows of entries are sorted for a prompt."""
+        """Return the sort key of entry rows in a prompt."""
         ranks = self._category_ranks()
 
         def key(row: Row) -> tuple[Any, ...]:
@@ -255,10 +255,10 @@ class ProfileService:
         self, found: Sequence[int], before: dict[int, Entry], shown: Collection[int] = ()
     ) -> list[int]:
         """
-        Return ids of entries, each newest one for the entry that it outdates, without *shown*.
+        Return ids of entries, each newest one in place of the outdated one, without *shown*.
 
         Args:
-            before: Gets the entry that each of them outdates, by its id.
+            before: Receives the outdated entry of each, by id.
         """
         folded: set[int] = set()
         with self._db.read() as tx:
@@ -282,7 +282,7 @@ class ProfileService:
         numbered_no: int | None,
         before: Mapping[int, Entry],
     ) -> list[ProfileLine]:
-        """Return a line per entry; those of scope *numbered_no* have their number."""
+        """Return a line per entry; entries of scope *numbered_no* have their number."""
         texts = [
             entry_line(
                 entry, is_numbered=_scope_of(entry) == numbered_no, before=before.get(entry.id)
@@ -295,7 +295,7 @@ class ProfileService:
     def _block(
         self, chosen: list[ProfileLine], budget_tokens: int, own_no: int | None
     ) -> ProfileBlock:
-        """Return the block; the last lines go if all together cost more than one by one."""
+        """Return the block; drop the last lines if all together cost more than one by one."""
         while chosen:
             body = "\n".join(line.text for line in chosen)
             text = f"{OPENING}{body}\n{CLOSING}"
@@ -340,10 +340,10 @@ def _scope_of(entry: Entry) -> int:
 
 def entry_line(entry: Entry, *, is_numbered: bool = False, before: Entry | None = None) -> str:
     """
-    Return an entry as one line of data, from which no tag, fence or line can escape.
+    Return an entry as one line of data, which no tag, fence or line in it can end.
 
     Args:
-        before: The entry that it outdates; its text stands in brackets.
+        before: The entry that it outdates, shown in brackets.
     """
     text = entry.text
     line = prompt_line(text if len(text) <= MAX_LINE_CHARS else f"{text[:MAX_LINE_CHARS]} ...")
@@ -372,7 +372,7 @@ def _fitting(lines: Sequence[ProfileLine], room: int) -> list[ProfileLine]:
     """
     Return the lines that fit *room*, category by category.
 
-    The first line that does not fit ends its category, not the later ones.
+    The first line that does not fit ends its category, but not the later ones.
     """
     chosen: list[ProfileLine] = []
     for _, group in groupby(lines, key=lambda line: line.entry.category):

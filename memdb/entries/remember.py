@@ -1,12 +1,12 @@
 """
-Remember service: store a fact beside what its scope knows already.
+Remember service: store a fact beside the known facts of its scope.
 
     validate       memdb.entries.validation    check and screen the fields    no transaction
     find similar   memdb.entries.similarity    same key, same words, neighbors
     apply          memdb.entries.apply         write entries, history, vector, links
 
-The last two run in one write transaction. An arbiter, which may be slow, is
-asked between two transactions, and again if an entry that it saw has changed.
+The last two run in one write transaction. An arbiter, which may be slow, is called between two
+transactions, and again if an entry that it saw has changed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ MAX_SHOWN = 5
 
 class PreparedStatement(Record):
     """
-    A statement that is checked and embedded: only database work is left.
+    A checked and embedded statement, which only has to be stored.
 
     Attributes:
-        owner: The scope that it goes to.
+        owner: The scope that gets it.
         vector: Vector of its text; None means that it is embedded later.
     """
 
@@ -71,7 +71,7 @@ class RememberService:
 
         Args:
             arbiter: Decides about entries that a statement resembles. Never called inside
-                a transaction. None, or if it fails: the statement is added and linked.
+                a transaction. Without one, or if it fails, the statement is added and linked.
         """
         self._db = db
         self._indexer = indexer
@@ -82,7 +82,7 @@ class RememberService:
 
     @property
     def has_arbiter(self) -> bool:
-        """Whether an arbiter is asked, for which no transaction may wait."""
+        """Whether an arbiter is called, for which no transaction may wait."""
         return self._arbiter is not None
 
     def remember(self, owner: ScopeRef, new: NewEntry, secrets: str | None = None) -> Remembered:
@@ -111,7 +111,7 @@ class RememberService:
         return PreparedStatement(owner, statement, embedded)
 
     def store(self, prepared: PreparedStatement) -> Remembered:
-        """Store a prepared fact; inside a transaction of the caller's no arbiter is asked."""
+        """Store a prepared fact; in a caller's transaction no arbiter is called."""
         arbiter = None if self._db.writing else self._arbiter
         answers: dict[tuple[tuple[int, int], ...], Resolution | None] = {}
         while True:
@@ -140,14 +140,14 @@ class RememberService:
     def settle(
         self, tx: Tx, similar: SimilarEntries, answer: Resolution | None = None
     ) -> Remembered:
-        """Store a fact beside what it resembles, or do what *answer* decides about that."""
+        """Store a fact beside similar entries, or apply *answer* to them."""
         return self._writer.apply(tx, similar, answer)
 
     def add_past(self, tx: Tx, similar: SimilarEntries) -> Remembered:
         """
-        Store a statement that is older than the entry of its key, as a fact of the past.
+        Store a statement that is older than the entry with its key, as a past fact.
 
-        For facts that reach the file in another order than they were stated.
+        It is for facts that reach the file in another order than they were stated.
         """
         same = similar.same
         assert same is not None

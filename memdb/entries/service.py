@@ -81,7 +81,7 @@ class EntryService:
         Args:
             ensure_space: Called in each transaction that inserts or changes an
                 entry, so that its embedding job has a space.
-            screen: Refuses or redacts secrets in what is stored.
+            screen: Refuses or redacts secrets in stored texts.
         """
         self._db = db
         self._ensure_space = ensure_space
@@ -92,7 +92,8 @@ class EntryService:
         """
         Store a fact without comparing it with other entries, except by key.
 
-        For imports, which lose nothing: a less trusted fact of a key is stored as superseded.
+        It is for imports, which lose nothing: a less trusted fact with a key is stored as
+            superseded.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.
@@ -130,7 +131,7 @@ class EntryService:
         Change the fields of an entry, as `Entries.update` describes it.
 
         Args:
-            exported: They come from an export, whose categories may be unknown here.
+            exported: Whether they come from an export, whose categories may be unknown here.
             expected: Only at this version. None means at any.
         """
         known = expected_value(expected, "version")
@@ -160,7 +161,7 @@ class EntryService:
     def _columns(
         self, tx: Tx, old: Entry, changes: EntryChanges, *, exported: bool
     ) -> dict[str, Any]:
-        """Return the columns that changes give to an entry."""
+        """Return the columns of an entry that changes set."""
 
         def value(field: str) -> Any:
             given = getattr(changes, field)
@@ -225,7 +226,7 @@ class EntryService:
 
     @staticmethod
     def _take_back(tx: Tx, old: Entry, key: str | None) -> None:
-        """Replace the successor of an entry, or the present fact *key*, by it."""
+        """Replace the successor of an entry, or the present fact *key*, by the entry."""
         if old.holds(tx.now_ms):
             return
         entries.link(tx, old.id, None)
@@ -238,7 +239,7 @@ class EntryService:
 
     @staticmethod
     def _refuse_successor(tx: Tx, old: Entry) -> None:
-        """Raise InvalidInput if another entry took the place of one that is to hold again."""
+        """Raise InvalidInput if an entry that is to become active was replaced by another one."""
         successor = old.superseded_by
         if successor is None and old.key is not None and not old.active:
             private_to = entries.private_to(entries.row(tx, old.id))
@@ -310,7 +311,7 @@ class EntryService:
             return links.reject(tx, newer.id, older.id)
 
     def find_key(self, owner: ScopeRef, key: str, session: str | None = None) -> Entry | None:
-        """Return the entry that states the fact *key* now, as `Entries.find` describes it."""
+        """Return the entry with the fact *key* now, as `Entries.find` describes it."""
         name_value(key, "key")
         if session is not None:
             name_value(session, "session")
@@ -331,7 +332,7 @@ class EntryService:
             return [] if entry is None else entry_history.list_all(tx, entry.id)
 
     def replaced(self, owner: ScopeRef, entry_id: int) -> list[Entry]:
-        """Return the entries that led to this one by being superseded, newest first."""
+        """Return the earlier entries in this one's chain of replacements, newest first."""
         with self._db.read() as tx:
             entry = self._find(tx, owner, entry_id)
             ids = [] if entry is None else entries.list_replaced(tx, entry.id)
@@ -386,7 +387,7 @@ class EntryService:
         return islice(self._current(found, at_ms), left) if current else found
 
     def _current(self, found: Iterator[Entry], at_ms: int | None) -> Iterator[Entry]:
-        """Yield the entries that nothing newer outdates for certain."""
+        """Yield the entries that no newer entry certainly outdates."""
         for entry in found:
             if entry.outdated_by is not None:
                 with self._db.read() as tx:
@@ -451,21 +452,21 @@ class EntryService:
 
 
 def _holding(tx: Tx, old: Entry) -> dict[str, Any]:
-    """Return the columns that let an entry hold from now on; an end that has passed goes."""
+    """Return the columns that make an entry valid from now on; an end in the past is removed."""
     ends = {name: getattr(old, name) for name in ("valid_to_ms", "expires_ms")}
     over = [name for name, end_ms in ends.items() if end_ms is not None and end_ms <= tx.now_ms]
     return {"active": 1, **dict.fromkeys(over)}
 
 
 def _refuse_holder(tx: Tx, old: Entry, key: str | None) -> None:
-    """Raise AlreadyExists if another entry states the fact *key* now."""
+    """Raise AlreadyExists if another entry has the fact *key* now."""
     private_to = entries.private_to(entries.row(tx, old.id))
     if key is not None and entries.open_key(tx, scope_of(old.id), key, private_to) is not None:
         raise AlreadyExists("key", key)
 
 
 def _is_over(tx: Tx, old: Entry) -> bool:
-    """Return whether an entry expired, whether or not the worker noted it yet."""
+    """Return whether an entry expired, even if the worker has not noted it yet."""
     if old.superseded_by is not None or old.status(tx.now_ms) != "expired":
         return False
     return old.active or entry_history.reason_of_end(tx, old.id) == "expire"

@@ -1,10 +1,10 @@
 """
-Find-similar stage of `remember`: the entry that a statement repeats, and those that resemble it.
+Similarity stage of `remember`: the entry that a statement repeats, and similar entries.
 
-Only the same key, or the same words, make two statements one. An index finds texts whose
-`said_hash` is equal, in every category that merges. A category that merges by meaning also
-compares all words of those that resemble the statement, whatever their spelling. What else
-resembles it is linked (`memdb.records.links`), and shown to an arbiter if there is one.
+Two statements are one only if they have the same key or the same words. An index finds texts whose
+`said_hash` is equal, in every category that merges. A category that merges by meaning also compares
+all words of similar statements, whatever their spelling. Other similar entries are linked
+(`memdb.records.links`), and shown to an arbiter if there is one.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 class SimilarEntries(Record):
     """
-    A statement beside what its scope holds, read in one transaction.
+    A statement with the similar entries of its scope, read in one transaction.
 
     Attributes:
         vector: Number of the space and vector of the statement, for the index;
             None means that it is embedded later.
-        same: Entry with its key, or active entry that says the same.
-        nearby: The entries that resemble it, the most similar first; none with *same*.
+        same: The entry with its key, or the active entry that says the same.
+        nearby: The similar entries, most similar first; none with *same*.
     """
 
     scope_no: int
@@ -51,7 +51,7 @@ class SimilarEntries(Record):
 
 class StatementVector(Record):
     """
-    The vector of a statement, with the embedder that made it.
+    The vector of a statement, with its embedder.
 
     Attributes:
         own: Whether it belongs to the space that this process fills.
@@ -62,7 +62,7 @@ class StatementVector(Record):
     own: bool
 
     def in_space(self, tx: Tx, own_space: int | None) -> tuple[int, bytes] | None:
-        """Return the number of its space and the vector; None if the space gets no vectors now."""
+        """Return its space's number and the vector; None if the space gets no vectors now."""
         if self.own:
             return None if own_space is None else (own_space, self.vector)
         space = self.filler.space(tx)
@@ -70,7 +70,7 @@ class StatementVector(Record):
 
 
 def embed_statement(text: str, indexer: Indexer) -> StatementVector | None:
-    """Return the vector of *text*; None without an embedder, or if it failed: embedded later."""
+    """Return the vector of *text*; None without an embedder or if it failed, to embed it later."""
     filler = indexer.answering()
     if filler is None:
         return None
@@ -91,13 +91,13 @@ def find_similar(
     categories: Categories,
 ) -> SimilarEntries:
     """
-    Return the entries of a scope that a statement repeats or resembles.
+    Return the entries of a scope that a statement repeats, or that are similar.
 
-    An entry of the same key, or an active one that says the same, is the only
-    answer: nothing else is searched.
+    If an entry has the same key or an active one says the same, only that is returned, without
+    further search.
 
     Args:
-        statement: With the row id of its session.
+        statement: The statement with the row id of its session.
         own_space: Number of the space that this process fills.
     """
     vector = None if embedded is None else embedded.in_space(tx, own_space)
@@ -126,7 +126,7 @@ def find_similar(
 def _first_same(
     tx: Tx, statement: Statement, found: Iterable[Entry], categories: Categories
 ) -> Entry | None:
-    """Return the newest entry that a statement repeats, of those that say the same."""
+    """Return the newest entry that a statement repeats."""
     said_ms = statement.created_ms or tx.now_ms
     days = date_spans(statement.text, said_ms)  # "tomorrow" is another day each time
     fitting = [
@@ -147,7 +147,7 @@ def _first_same(
 
 
 def _privacy(statement: Statement) -> tuple[str | None, str] | None:
-    """Return the session that alone recalls a statement, as `links.privacy_of` does."""
+    """Return the only session that recalls a statement, as `links.privacy_of` does."""
     if not statement.session_only or statement.session is None:
         return None
     return str(statement.session), branch_of(statement.session)

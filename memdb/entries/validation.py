@@ -60,10 +60,10 @@ class Statement(Record):
     A checked fact: the columns of the entry that it may become.
 
     Attributes:
-        keywords: One per line, as they are stored.
-        session: Name of the session it comes from; None means no session.
-        given: Columns that the host gave; the others contain defaults.
-        session_id: Row id of *session*, known inside the transaction.
+        keywords: One per line, in the stored form.
+        session: Name of its session; None means no session.
+        given: Columns that the host set; the others contain defaults.
+        session_id: Row id of *session*, which is known inside the transaction.
         active: With *valid_to_ms* and *superseded_by* 0 for a fact of the past.
     """
 
@@ -93,11 +93,11 @@ class Statement(Record):
 
     @property
     def private_to(self) -> int | None:
-        """The only session that will recall it, once *session_id* is known; 0 if all do."""
+        """The only session that will recall it, once *session_id* is known; 0 if all will."""
         return self.session_id if self.session_only else 0
 
     def said(self, now_ms: int) -> pairs.Statement:
-        """Return it in the form that the link model reads."""
+        """Return it in the form for the link model."""
         said_ms = self.updated_ms or (now_ms if self.created_ms is None else self.created_ms)
         return pairs.Statement(self.text, said_ms, self.trust == TRUST[0])
 
@@ -110,7 +110,7 @@ class Statement(Record):
 
 def validate(new: NewEntry, now_ms: int) -> Statement:
     """
-    Return a fact with its fields checked and its defaults filled in.
+    Return a fact with its fields checked and its defaults added.
 
     Args:
         new: Screened already, see `screen_entry`.
@@ -204,7 +204,7 @@ def screen_entry(new: NewEntry, screen: SecretScreen) -> NewEntry:
     """
     Return a fact without secrets, flagged if it reads like an instruction to a model.
 
-    A host that gives *trust* has checked that itself.
+    A host that sets *trust* has checked that itself.
 
     Raises:
         SecretFound: a field contains a secret, and *screen* refuses it.
@@ -220,7 +220,7 @@ def screen_changes(changes: EntryChanges, screen: SecretScreen) -> EntryChanges:
     Return the changes of an entry without secrets.
 
     Raises:
-        SecretFound: one contains a secret, and *screen* refuses it.
+        SecretFound: a field contains a secret, and *screen* refuses it.
     """
     return changes.replace(**_screened_fields(changes, screen))
 
@@ -241,7 +241,7 @@ def is_instruction(fields: NewEntry | EntryChanges) -> bool:
 
 
 def _screened_fields(fields: NewEntry | EntryChanges, screen: SecretScreen) -> dict[str, Any]:
-    """Return the fields with text that were given, as the settings let them pass."""
+    """Return the given fields with text, after applying the settings."""
     given = {name: getattr(fields, name, None) for name in SCREENED["entry"]}
     return screen.pass_fields(
         "entry", {name: value for name, value in given.items() if value and value is not ...}
@@ -257,7 +257,7 @@ def _flag(value: object, field: str) -> int:
 
 
 def _span(seq: object) -> tuple[int | None, int | None]:
-    """Return the first and last seq of one seq, or of a pair."""
+    """Return the first and last seq from one seq or a pair."""
     if seq is None:
         return None, None
     if isinstance(seq, tuple):

@@ -212,10 +212,10 @@ def facts_of(query: Query, evidence: Evidence) -> list[tuple[int, dict[str, floa
 
 def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
     """
-    Return the terms of each word of the query that was looked up, with what it says.
+    Return the terms of each word of the query that was looked up, with its weight.
 
-    Rare words say most. Names, words that ask and words of a date say little or
-    nothing, and so does a word that stands in nearly every text.
+    Rare words say most. Names, question words and words of a date have little or no weight, and
+    neither has a word in nearly every text.
     """
     language = recognise(query.text)
     names = query.names() | query.user
@@ -247,7 +247,7 @@ def read_words(query: Query, evidence: Evidence) -> dict[str, list[Word]]:
 
 
 def _holders(evidence: Evidence, term: Term) -> AbstractSet[int]:
-    """Return the ids of the rows that contain a term, replies to those that ask with it too."""
+    """Return the ids of the rows with a term, and of replies to questions with it."""
     held = evidence.holders(term)
     replies = {reply for reply, asked in evidence.replies.items() if asked in held}
     return (held - evidence.without) | replies
@@ -256,7 +256,7 @@ def _holders(evidence: Evidence, term: Term) -> AbstractSet[int]:
 def _near_words(
     query: Query, evidence: Evidence, names: AbstractSet[str]
 ) -> Mapping[str, Mapping[int, float]]:
-    """Return by word of the query and row how near the nearest word of the row is in meaning."""
+    """Return, by word of the query and row, the similarity of the row's nearest word."""
     if evidence.model is None:
         return {}
     words = [word for word in query.content if word not in names][:SIMILAR_WORDS]
@@ -277,7 +277,7 @@ def _near_words(
 
 
 def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
-    """Return the words by sentence of the query: a message says more than what it asks."""
+    """Return the words by sentence of the query, because a message says more than its question."""
     sentences = compiled(_SENTENCE_END).split(query.text, SENTENCES_READ)
     if len(sentences) > 1:
         parts = [
@@ -290,7 +290,7 @@ def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
 
 
 def _compare(part: Sequence[Word], row_id: int, text: str) -> dict[str, float]:
-    """Return what a row says of *part* by the names of `FACTS`, and its share of the topics."""
+    """Return a row's value for *part* by the names of `FACTS`, and its share of the topics."""
     text = text[:FORM_CHARS].lower() if any(word.stem for word in part) else ""
     known = missing = unknown = topics = whole = of_topics = 0.0
     for word in part:
@@ -317,7 +317,7 @@ def _compare(part: Sequence[Word], row_id: int, text: str) -> dict[str, float]:
 
 
 def _widened(evidence: Evidence) -> Mapping[int, float]:
-    """Return the cosines; of a model to which all texts are near, how far above the farthest."""
+    """Return the cosines; for a model whose texts are all near, the distance above the farthest."""
     cosines = evidence.cosines
     if evidence.model == STATIC_MODEL or len(cosines) < FEW_ROWS:
         return cosines

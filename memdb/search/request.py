@@ -1,5 +1,5 @@
 """
-Search request: the arguments of `recall`, checked. `search_request` is the only place that does.
+Search request: the checked arguments of `recall`. Only `search_request` checks them.
 
 Pure: no SQL, no clock.
 """
@@ -72,33 +72,33 @@ class SearchRequest(Record):
         kinds: In the order of `KINDS`.
         since_ms: Only records from this time on, UTC milliseconds, inclusive.
         until_ms: Only records before this time.
-        at_ms: Answer as the file would have at this time. None means now.
-        session: The session that asks: only its messages, artifacts and
-            summaries, and the entries that it may recall. None means all sessions;
-            then entries of a single session are left out.
+        at_ms: Answer as the file would have answered at this time. None means now.
+        session: The session of the request: only its messages, artifacts and summaries, and the
+            entries that it may recall. None means all sessions; then entries of a single session
+            are left out.
         scope_entries: With *session*: False means only entries of that session.
-        scope_messages: With *session*: messages of all sessions, but not those of its own
-            branches that it does not share.
-        explain: Whether hits carry the terms of their score.
+        scope_messages: With *session*: messages of all sessions, except of its own branches that it
+            does not share.
+        explain: Whether hits have the terms of their score.
         by: One of `WAYS`; "words" uses neither vectors nor neighbouring messages,
             "vector" uses the cosine alone.
-        rerank: Whether words of similar meaning count in the best messages.
+        rerank: Whether words of similar meaning are compared in the best messages.
         group: "session" returns sessions. None returns single records.
-        depth: How many records of each kind are ranked.
+        depth: Number of ranked records of each kind.
         categories: Only entries of these categories. None means every category.
-        roles, authors: Only messages of these. None means all.
+        roles, authors: Only messages with one of these. None means all.
         where: Only records whose metadata has these values, by top-level key.
             None means all.
-        partition: Which entries: of the scope, of all users, or both.
-        vector: Vector of the query, of the embedder's dimension. None means that
-            the embedder makes it.
+        partition: Entries of the scope, of all users, or of both.
+        vector: Vector of the query, of the embedder's dimension. None means that the embedder
+            computes it.
         min_score: Least score of a hit, 0 to 1. None means what `certainty` keeps.
-        only_sure: Whether only hits are returned that answer for sure.
-        cut: "auto" leaves out what scores far less than the best. None keeps it.
-        item_filter: Returns the ids of the items of a scope that count. None means all.
-        count_use: False writes nothing: neither uses nor embeddings that are due.
-        prefix: The last word of the text is only the beginning of one.
-        exclude: Words that no hit may hold.
+        only_sure: Whether only sure hits are returned.
+        cut: "auto" leaves out hits that score far less than the best. None keeps it.
+        item_filter: Returns the ids of the items of a scope to search. None means all.
+        count_use: False writes nothing, neither counts of use nor due embeddings.
+        prefix: Whether the last word of the text is only the beginning of a word.
+        exclude: Words that no hit may contain.
     """
 
     text: str
@@ -131,7 +131,7 @@ class SearchRequest(Record):
 
     @property
     def is_timed(self) -> bool:
-        """Whether the request excludes a part of time."""
+        """Whether the request excludes some times."""
         return self.since_ms > MIN_MS or self.until_ms <= MAX_MS
 
     @property
@@ -141,7 +141,7 @@ class SearchRequest(Record):
 
     @property
     def has_message_filter(self) -> bool:
-        """Whether the request excludes some messages by what stands in their rows."""
+        """Whether the request excludes some messages by the values in their rows."""
         given = (self.roles, self.authors, self.where)
         return self.is_timed or any(value is not None for value in given)
 
@@ -177,8 +177,8 @@ def search_request(
     Validate the arguments of a recall; see `Scope.recall` and `SearchRequest`.
 
     Raises:
-        InvalidInput: an argument is out of range, contradicts *group*, or no
-            kind is left that all filters apply to.
+        InvalidInput: an argument is out of range or contradicts *group*, or no kind accepts all
+            filters.
     """
     int_value(limit, "limit", 0, MAX_LIMIT)
     choice_value(partition, "partition", PARTITIONS)
@@ -238,7 +238,7 @@ def times_of(since: Moment, until: Moment, as_of: Moment) -> tuple[int, int, int
 
 
 def _excluded(given: object) -> tuple[str, ...]:
-    """Return the words that a list of texts consists of."""
+    """Return the words in a list of texts."""
     texts = _names(given, "exclude") or ()
     words = {text: query_words(text) for text in texts}
     for text, found in words.items():
@@ -250,7 +250,7 @@ def _excluded(given: object) -> tuple[str, ...]:
 def _filtered_kinds(
     kinds: tuple[str, ...], filters: Mapping[str, object], *, partition: str, by: str
 ) -> tuple[str, ...]:
-    """Return those of *kinds* that every filter which is given applies to."""
+    """Return the *kinds* to which every given filter applies."""
     given = [name for name, value in filters.items() if value is not None]
     given += ["partition"] if partition == "shared" else []
     given += ["by"] if by == "vector" else []
@@ -265,7 +265,7 @@ def _filtered_kinds(
 
 
 def _grouped_kinds(group: str, kinds: tuple[str, ...], *, is_alone: bool) -> tuple[str, ...]:
-    """Return the kinds that *group* groups; InvalidInput where it cannot."""
+    """Return the kinds for *group*; InvalidInput if it cannot be used."""
     if group not in GROUPS or not is_alone or "message" not in kinds:
         raise InvalidInput(
             f"group is {group!r}: only 'session' is allowed; it groups messages, and cannot be "
@@ -277,7 +277,7 @@ def _grouped_kinds(group: str, kinds: tuple[str, ...], *, is_alone: bool) -> tup
 def _names(
     given: object, field: str, choices: tuple[str, ...] | None = None
 ) -> tuple[str, ...] | None:
-    """Return a list of names, all of *choices* if those are given; None for None."""
+    """Return a list of names, all from *choices* if those are given; None for None."""
     if given is None:
         return None
     if not isinstance(given, (list, tuple, set, frozenset)):
@@ -314,7 +314,7 @@ def has_metadata(metadata: Mapping[str, Any] | None, where: Mapping[str, Any]) -
 
 def query_text(text: object) -> str:
     """
-    Return *text* without NUL and lone surrogates, which no stored text holds.
+    Return *text* without NUL and lone surrogates, which no stored text contains.
 
     Raises:
         InvalidInput: it is not a str, or longer than 1,000,000 characters.

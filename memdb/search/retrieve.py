@@ -1,9 +1,9 @@
 """
-Retrieval: read what a question asks, its posting lists, vectors and the best rows.
+Retrieval: read the data for a question: posting lists, vectors and the best rows.
 
 All I/O of the search stages before the hits are loaded; nothing is scored here.
-Each function joins the caller's transaction. `memdb.search.kinds` says which of
-them a kind uses.
+Each function joins the caller's transaction. `memdb.search.kinds` defines which of them a kind
+uses.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def spell(tx: Tx, question: Question, corpora: Iterable[Corpus]) -> SearchReques
 
 
 def _windows(request: SearchRequest, query: Query, today_ms: int) -> tuple[Window, ...]:
-    """Return the times that a request asks for, within its filter; () if it names none."""
+    """Return the times in a request, within its filter; () if it names none."""
     low, high = request.since_ms, request.until_ms
     if not query.is_dated:
         return ((low, high),) if request.is_timed else ()
@@ -196,7 +196,7 @@ def _parse(
     Return the parsed query, with its relative dates resolved.
 
     Returns:
-        The query, and the time from which its dates are counted back.
+        The query, and the day from which its dates are counted back.
     """
     query = parse_query(text, authors, now_ms // DAY_MS)
     if query.is_dated:
@@ -218,10 +218,10 @@ def read_corpus(
     newest: int | None = None,
 ) -> Corpus:
     """
-    Return the rows of a kind that count, with the posting lists of the question's terms.
+    Return the searched rows of a kind, with the posting lists of the question's terms.
 
     Args:
-        newest: Read only this many ids per term, the newest. None means all.
+        newest: Read only this many of the newest ids per term. None means all.
     """
     if not total:
         return Corpus(kind, span, set(), 0, {})
@@ -275,7 +275,7 @@ def past_corpus(question: Question, past: dict[int, Entry]) -> Corpus:
 
 
 def _is_recalled(entry: Entry, question: Question) -> bool:
-    """Return whether the session that asks may recall *entry*; see `Scope.recall`."""
+    """Return whether the requesting session may recall *entry*; see `Scope.recall`."""
     request = question.request
     if (
         request.session is not None
@@ -287,7 +287,7 @@ def _is_recalled(entry: Entry, question: Question) -> bool:
 
 
 def restricted(postings: Postings, allowed: set[int] | Mapping[int, object]) -> Postings:
-    """Return *postings* with the ids in *allowed* only."""
+    """Return *postings* limited to the ids in *allowed*."""
     return {term: [key for key in ids if key in allowed] for term, ids in postings.items()}
 
 
@@ -328,7 +328,7 @@ def find_messages(
 
 
 def newest_within(tx: Tx, question: Question, corpus: Corpus, limit: int) -> list[tuple[int, int]]:
-    """Return id and time of the newest messages of the times that are asked for."""
+    """Return id and time of the newest messages of the times in the question."""
     request, corpus_ids = question.request, corpus.allowed
     found: dict[int, int] = {}
     for first, end in question.windows:
@@ -341,7 +341,7 @@ def newest_within(tx: Tx, question: Question, corpus: Corpus, limit: int) -> lis
 
 
 def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict[int, int]:
-    """Return by id the time of the newest messages, or entries, of the times asked for."""
+    """Return, by id, the time of the newest messages or entries of the times in the question."""
     if corpus.kind == "message":
         return dict(newest_within(tx, question, corpus, limit))
     if corpus.kind != "entry" or corpus.past is not None:
@@ -369,7 +369,7 @@ def list_of_time(tx: Tx, question: Question, corpus: Corpus, limit: int) -> dict
 def find_entries(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
-    """Return candidate entries with what counts besides their words."""
+    """Return candidate entries with their weights besides the words."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     scores = lexical.best(weights.arm)
     cosine = _nearest(tx, question, corpus, vector)
@@ -392,7 +392,7 @@ def find_entries(
 def find_past_entries(
     _tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
-    """Return candidate entries of the past; how often they were used is not known."""
+    """Return candidate past entries; their earlier use is unknown."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     is_dated = question.query.is_dated
     worths = {
@@ -450,7 +450,7 @@ def find_items(
 def find_vectors(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
-    """Return the nearest rows, whatever words they hold."""
+    """Return the nearest rows, whatever words they contain."""
     cosine = _nearest(tx, question, corpus, vector)
     if corpus.past is not None:
         cosine = {} if vector is None else vector.past
@@ -458,7 +458,7 @@ def find_vectors(
 
 
 def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) -> dict[int, float]:
-    """Return the cosines of the nearest rows, those that are noise left out."""
+    """Return the cosines of the nearest rows, without those that are noise."""
     if (
         vector is None
         or corpus.span == NO_SPAN

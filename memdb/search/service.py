@@ -3,8 +3,8 @@ Search service: the stages of recall in order.
 
 Snapshot 1 reads the question and its posting lists, then the embedder is asked
 once without a transaction, and snapshot 2 finds, ranks and loads.
-A search by words takes one snapshot. Pending embeddings of the scope are done first, a
-batch of them, so a message that was just added is found by meaning too.
+A search by words takes one snapshot. Before that, a batch of the scope's pending embeddings is
+made, so that a message that was just added is found by meaning too.
 """
 
 from __future__ import annotations
@@ -91,13 +91,11 @@ class SearchService:
         Search *db*, by meaning if *indexer* has an embedder.
 
         Args:
-            half_lives: Returns after how many milliseconds an entry counts
-                half, by category.
-            note_uses: Called with the ids of the entries of each answer.
+            half_lives: Returns, by category, the milliseconds after which an entry counts half.
+            note_uses: Called with the ids of the entries in each answer.
             message_weights: None means those of the model.
             document_weights: For all other kinds. None means the default.
-            reranker: Puts the best hits in order, within a time limit. None means that nothing
-                does.
+            reranker: Orders the best hits, within a time limit. None means no reranker.
             shared: What all users share, where it is in another file. None means that it is in this
                 one.
         """
@@ -133,7 +131,7 @@ class SearchService:
         return found if self._shared is None else self._shared.join(scope, request, found)
 
     def _with_vector(self, request: SearchRequest) -> SearchRequest:
-        """Return *request* with its vector as the file stores them."""
+        """Return *request* with its vector in the stored form."""
         if request.by != "vector" and request.vector is None:
             return request
         embedder = self._indexer.embedder
@@ -186,7 +184,7 @@ class SearchService:
     def recall_kinds(
         self, scope: ScopeRef, request: SearchRequest, limits: Mapping[str, int]
     ) -> dict[str, list[Hit]]:
-        """Return the best hits of each kind for itself, by one search; *limits* by kind."""
+        """Return the best hits of each kind separately, by one search; *limits* by kind."""
         retrieved = self.first_read(scope, request)
         if retrieved is None:
             return {kind: [] for kind in limits}
@@ -207,8 +205,8 @@ class SearchService:
         Return what `recall_kinds` does, in the caller's second snapshot.
 
         Args:
-            fill: As in `load_hits`. No message and no entry is left out by its own score then, but
-                all messages are if none of them answers.
+            fill: As in `load_hits`. No message or entry is left out by its own score then, but all
+                messages are if none of them answers.
         """
         question, rankings = self.rank(tx, retrieved, embedding.vector)
         fills = question.replace(request=question.request.replace(min_score=0.0))
@@ -253,9 +251,8 @@ class SearchService:
         """
         Return what the first snapshot reads, after pending embeddings were done.
 
-        None means that the scope, or the session that was asked for, does not
-        exist. A caller may join the snapshot with what it reads itself: see
-        `is_behind`.
+        None means that the scope or the requested session does not exist. A caller may read other
+        data in the same snapshot: see `is_behind`.
         """
         with self._db.read() as tx:
             serving = self.serving(tx, scope, request)
@@ -273,7 +270,7 @@ class SearchService:
         return self._indexer.serving(tx, scope.span(tx) or NO_SPAN)
 
     def is_behind(self, tx: Tx, scope: ScopeRef, serving: Serving | None) -> bool:
-        """Return whether embeddings of the scope are pending that `catch_up` would do now."""
+        """Return whether embeddings of the scope are pending that `catch_up` would make now."""
         span = scope.span(tx)
         if serving is None or span is None or self._db.writing:
             return False
@@ -292,7 +289,7 @@ class SearchService:
     def retrieve(
         self, tx: Tx, scope: ScopeRef, request: SearchRequest, serving: Serving | None
     ) -> Retrieved | None:
-        """Read the question and what it searches."""
+        """Read the question and the data to search."""
         half_lives_ms = self._half_lives() if "entry" in request.kinds else {}
         now_ms = self._db.clock()
 
@@ -387,7 +384,7 @@ class SearchService:
 
 
 def _misses_time(question: Question, rankings: Sequence[Ranking]) -> bool:
-    """Return whether no ranked row is of the time that is asked for, or none says anything."""
+    """Return whether no ranked row is of the time in the question, or none is relevant."""
     if not question.query.is_dated:
         return False
     is_of_time = any(row.fits for ranking in rankings for row in ranking.ranked)
@@ -395,7 +392,7 @@ def _misses_time(question: Question, rankings: Sequence[Ranking]) -> bool:
 
 
 def _list(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> list[Ranking]:
-    """Return what is of the time that is asked for, the newest first."""
+    """Return the rows of the time in the question, the newest first."""
     limit = max(question.request.depth, RELEVANT_ROWS)
     listed = [list_of_time(tx, question, ranking.corpus, limit) for ranking in rankings]
     return rank_listed(rankings, listed, is_all=question.query.is_time)
@@ -403,9 +400,9 @@ def _list(tx: Tx, question: Question, rankings: Sequence[Ranking]) -> list[Ranki
 
 def _unknown_names(question: Question, corpora: Iterable[tuple[Kind, Corpus]]) -> tuple[str, ...]:
     """
-    Return the names and identifiers of the question that no text holds, if it knows none of them.
+    Return the names and identifiers in the question, if no text contains any of them.
 
-    A question about somebody known and a place that is not may still have an answer.
+    A question about a known person and an unknown place may still have an answer.
     """
     query = question.query
     known = query.names() | query.user

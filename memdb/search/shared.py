@@ -1,7 +1,7 @@
 """
 Entries that all users of an app share, if they are in another file than one user's own.
 
-Its entries get ids of a scope that no file has, so that they are never taken for one's own.
+Its entries get ids of a scope that no file has, so they cannot be taken for own entries.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ class SharedEntries(Protocol):
     """The entries that the users of an app share, in another file."""
 
     def join(self, owner: ScopeRef, request: SearchRequest, own: Hits) -> Hits:
-        """Return the hits of a user's own file and those that match of the shared entries."""
+        """Return the hits of a user's own file together with matching shared entries."""
 
     def known(self, owner: ScopeRef, most: int) -> Known:
-        """Return what belongs into every prompt of the users of an app; see `ProfileService`."""
+        """Return the entries for every prompt of the users of an app; see `ProfileService`."""
 
     def find(self, owner: ScopeRef, ids: Collection[int]) -> dict[int, Entry]:
         """Return those of *ids* that are of shared entries."""
 
 
 def foreign_id(entry_id: int) -> int:
-    """Return the id that an entry of another file has among those of this one."""
+    """Return the id of another file's entry among those of this one."""
     return MAX_SCOPE_NO << SCOPE_SHIFT | number_of(entry_id)
 
 
 def is_foreign(entry_id: int) -> bool:
-    """Return whether `foreign_id` gave an id."""
+    """Return whether an id was made by `foreign_id`."""
     return entry_id >> SCOPE_SHIFT == MAX_SCOPE_NO

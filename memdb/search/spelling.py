@@ -1,11 +1,11 @@
 """
-Spelling: the words of a question as the texts of a scope have them.
+Spelling: the words of a question in the spelling of a scope's texts.
 
 An identifier is one word in one text and several in another ("RX2290", "RX 2290", "1,240"), and a
-word may be misspelt. So a word that no text has is looked for in three ways. It is joined with the
-words beside it, cut into words that stand side by side, and compared with words of the same
-beginning. The first two also try other zeros in front of a number. This reads the index and the
-texts of a few rows. The spelling that is found replaces the word in the question.
+word may be misspelt. So a word that no text contains is searched in three ways. It is joined with
+neighbouring words, split into adjacent words, and compared with words of the same beginning. The
+first two also try other numbers of leading zeros. This reads the index and the texts of a few rows.
+The spelling that is found replaces the word in the question.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _ZEROS = r"(?<!\d)0*(?=[1-9]\d\d)"
 
 
 class Speller:
-    """Finds how the texts of a scope spell the words of a question."""
+    """Finds the spelling that the texts of a scope have for the words of a question."""
 
     def __init__(self, holders: Holders, texts: Texts, names: Iterable[str] = ()) -> None:
         """
         Look words up.
 
         Args:
-            holders: Returns by term some rows that contain it.
+            holders: Returns some rows by term.
             texts: Returns the texts of some rows.
-            names: Words of names that stand in the texts or beside them.
+            names: Words of names in the texts or beside them.
         """
         self._holders = holders
         self._texts = texts
         self._names = names
 
     def spelt(self, text: str, missing: AbstractSet[str]) -> str:
-        """Return *text* with other spellings of the words of it that are *missing* in the texts."""
+        """Return *text* with other spellings of its words that are *missing* in the texts."""
         words = query_words(text)
         if len(words) > MOST_WORDS or has_cjk(text):
             return text
@@ -76,7 +76,7 @@ class Speller:
     def _join(
         self, text: str, words: Sequence[str], missing: AbstractSet[str]
     ) -> tuple[str, set[str]]:
-        """Return *text* with words side by side as the one that is stored, and those words."""
+        """Return *text* with adjacent words joined to the stored one, and those words."""
         runs: dict[str, tuple[str, ...]] = {}
         grammar = STOP_WORDS if asks(text) else frozenset[str]()
         for size in range(min(MOST_JOINED, len(words)), 0, -1):
@@ -106,7 +106,7 @@ class Speller:
         return text, done
 
     def _completed(self, beginning: str, ids: list[int]) -> str | None:
-        """Return the word that begins so: with a hash, or before its number or its letters end."""
+        """Return the stored word with this beginning, up to a hash, its number or its letters."""
         words = {word for text in self._texts(ids) for word in query_words(text)}
         if beginning in words:
             return beginning
@@ -120,7 +120,7 @@ class Speller:
         return found[0] if len(found) == 1 else None
 
     def _cut(self, word: str) -> str | None:
-        """Return the words that stand side by side in a text and that *word* joins."""
+        """Return the adjacent words in a text that *word* joins."""
         has_digit = _has_digit(word)
         if not has_digit and len(word) < LEAST_CUT:
             return None
@@ -144,7 +144,7 @@ class Speller:
         return None
 
     def _similar(self, word: str) -> str | None:
-        """Return the name, or word, that *word* is a misspelling, or another form, of."""
+        """Return the name or word that *word* misspells, or has another form of."""
         if not word.isalpha() or is_english(word):
             return None
         name = nearest(word, self._names)
@@ -161,7 +161,7 @@ def _has_digit(word: str) -> bool:
 
 
 def _padded(word: str) -> list[str]:
-    """Return an identifier with other zeros in front of its number, the fewest first."""
+    """Return an identifier with other leading zeros in its number, the fewest first."""
     zeros = compiled(_ZEROS).search(word)
     if zeros is None:
         return []
@@ -171,6 +171,6 @@ def _padded(word: str) -> list[str]:
 
 
 def _replaced(text: str, words: Sequence[str], other: str) -> str:
-    """Return *text* with *other* in the place of *words*, whatever stands between these."""
+    """Return *text* with *other* in place of *words*, whatever is between these."""
     pattern = r"[\W_]+".join(map(re.escape, words))
     return re.sub(rf"(?<![^\W_]){pattern}(?![^\W_])", other, text, count=1, flags=re.IGNORECASE)

@@ -1,7 +1,7 @@
 """
-Every number of the ranking, and where it comes from.
+All numbers of the ranking, with their sources.
 
-No other module of `memdb.search` contains one (tested), but for limits on input.
+No other module of `memdb.search` contains one (tested), except limits on input.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ class Weights(Record):
     """
     The numbers of the ranking that are not learned.
 
-    Those of the features of messages stand in `ranker.json`.
+    The weights of message features are in `ranker.json`.
 
     Attributes:
         table: Column of that table: "words", "static" or "sentence".
-        off: Names of features that do not count.
-        arm: Candidates taken by words; the vector arm brings as many. So many messages lend their
-            words to their neighbours; more change nothing.
-        lexical_share: Share of the words when there are vectors too.
-        cover: Share of the query's words that the best row holds if words count in full. If it
-            contains less, they count less. Words that no row holds are words of the query too. The
-            share is lower in a chat with an assistant. Source: ADR-0019.
-        context: Share of a query word's score for a message without it, by the distance to the
-            message that has it. Positive is before, negative after. Used to choose candidates.
-        previous, next: Share of the neighbours' base scores that is added there.
+        off: Names of features that are not used.
+        arm: Number of candidates by words; the vector arm has as many. This many messages lend
+            their words to their neighbours; more change nothing.
+        lexical_share: Share of the words if there are vectors too.
+        cover: Share of the query's words that the best row must contain for words to count in full.
+            If it contains less, they count less. Words that no row contains count as words of the
+            query too. The share is lower in a chat with an assistant. Source: ADR-0019.
+        context: Share of a query word's score for a message without it, by the distance to a
+            message that has it. Positive means before, negative after. Used to choose candidates.
+        previous, next: Share of a neighbour's base score that is added.
         month, day: Bonus for the date of a message. `month`: the query names its month or year, or
-            counts back to a time around it. `day`: the query names its day, or counts back to it.
-        bound: Added within a bound that the query names, such as "before May": half of all
-            messages may be.
+            a relative time around it. `day`: the query names its day, absolutely or relatively.
+        bound: Bonus within a bound in the query, such as "before May", which may include half of
+            all messages.
         about, own: Factors of the same gain for a time that the text speaks of, and for the
             message's own time if its text speaks of one: R@10 of the questions that name a time
             0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
         vague: Exponent of the overlap between the text's dates and the query's dates: "last year"
             is little evidence of a day, and more of a season.
-        pool: Once this many messages contain a rarer word, a commoner word adds no new ones.
+        pool: Once this many messages contain a rarer word, a commoner word adds no new candidates.
         importance: Gain of an entry of importance 10, and loss of importance 0; 5 is neutral.
-        fading: Loss of an entry that faded for long: a newer one of the same words goes first, a
-            better match goes before both.
+        fading: Loss of an entry that faded for long: a newer one with the same words comes first,
+            and a better match before both.
         use: Gain of an entry that was recalled nine times, twice that for 99.
-        entry_scale: Final by base score of the first ten messages, so that entries, which have no
-            context terms, have the same scale. The median is 2.2 with and without vectors.
+        entry_scale: Ratio of final and base score of the first ten messages, so that entries, which
+            have no context terms, get the same scale. The median is 2.2 with and without vectors.
     """
 
     table: str = "static"

@@ -1,9 +1,9 @@
 """
-How much a word of a question says, the same in every file.
+The weight of a word in a question, the same in every file.
 
 `bench/answers/train.py` makes `answers.json`. It has the weights of `memdb.search.relevance`, and
 for each word the number of questions of its language that contain it. It also has how much likelier
-the word is in a question about oneself than in one about the world.
+the word is in a question about the user than in one about the world.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ def learned() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def terms_of(word: str) -> list[str]:
-    """Return a word of a question, or its pairs of characters, as they are learned."""
+    """Return a word of a question, or its pairs of characters, in the learned form."""
     if word.isascii() or not has_cjk(word):
         return [fold(word)]
     return [fold("".join(term.words)) for term in word_terms([word])]
 
 
 def own_lean(words: Iterable[str], language: str) -> float:
-    """Return how much likelier the words of a question ask for what one tells of oneself, as ln."""
+    """Return the log odds that the words ask for facts about the user."""
     leans = learned()["own"].get(language, {})
     return math.fsum(leans.get(term, 0.0) for word in words for term in terms_of(word))
 
 
 def word_weight(word: str, language: str) -> float:
-    """Return how much a word, or a pair of characters, of a question says, 0 to 1."""
+    """Return the weight of a word, or of a pair of characters, in a question, 0 to 1."""
     pairs = not word.isascii() and has_cjk(word)
     if language == "en" and not pairs:
         return STOP_WORD if word in STOP_WORDS else rarity(word)

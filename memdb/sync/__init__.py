@@ -1,5 +1,5 @@
 """
-Two devices, one memory: segments in a folder that any program carries.
+Two devices with one memory: segments in a folder that any program may transport.
 
-It needs the rows and the lines of an export, and no service of the API.
+It uses the rows and the lines of an export, but no service of the API.
 """

@@ -1,12 +1,12 @@
 """
-When things were said, by hybrid clocks, and which of two words of one thing stands.
+Hybrid clocks: the time of a change, and which of two changes of a thing wins.
 
 A stamp is one integer: milliseconds, then a counter of 8 bits, then 12 bits of its device, which
-decide between two stamps of one moment. A device never gives one below any that it has read, so a
-change that saw another one always counts as the later one.
+decide between equal times. A device never makes a stamp below one that it has read, so a change
+that saw another one always counts as the later one.
 
-A word is what a device said of a thing: that it is so, or that it is gone. What stands is the same
-in whatever order words come, and however often each of them comes.
+A word is a device's last statement about a thing: that it exists, or that it was deleted. The
+    result is the same in whatever order words arrive, and however often each of them arrives.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def stamp_of(at_ms: int, device: str, last: int) -> int:
 
 
 def mark_of(device: str) -> int:
-    """Return what tells the stamps of a device from those of another one."""
+    """Return the bits that distinguish the stamps of a device from those of others."""
     return int.from_bytes(sha256(device.encode()).digest()[:2], "big") & (TICK - 1)
 
 
 def is_ahead(stamp: int, now_ms: int) -> bool:
-    """Return whether a stamp is more than a day after *now_ms*: a clock is wrong."""
+    """Return whether a stamp is more than a day after *now_ms*, so that a clock must be wrong."""
     return stamp >> MS_SHIFT > now_ms + DAY_MS
 
 
@@ -65,7 +65,7 @@ UNTOLD = 1 << 63
 
 
 def beats(kind: str, word: Word, other: Word) -> bool:
-    """Return whether *word* stands where *other* stood: the later one, unless one is the last."""
+    """Return whether *word* replaces *other*: the later one does, unless one of them is final."""
     return _rank(kind, word) > _rank(kind, other)
 
 
@@ -81,8 +81,8 @@ def history_of(
     Return the old versions of an entry, oldest first, each under its thing.
 
     Args:
-        said: All versions that anybody knows, one that stands on two devices twice.
-        now: The thing of the version that stands.
+        said: All known versions; one that two devices have occurs twice.
+        now: The thing of the current version.
         gone: Those that were removed.
     """
     kept: dict[int, dict[str, Any]] = {}

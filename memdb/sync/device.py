@@ -1,8 +1,8 @@
 """
-The device that a file is: its id, its key, and how far it has written and read.
+The device of a file: its id, its key, and how far it has written and read.
 
-It stands in the file, so a copy or an older backup says it too. The folder then knows more of
-the device than the file does, and the file becomes a new device (`memdb.sync.service`).
+It is stored in the file, so a copy or an older backup contains it too. The folder then has more of
+the device than the file, and the file becomes a new device (`memdb.sync.service`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Device(Record):
 
     Attributes:
         id: 16 hexadecimal digits.
-        name: What people call it; it names nothing in the memory.
+        name: A name for people; nothing in the memory refers to it.
         key: The pairing key of all devices of the memory, as text.
         number: Number of its last segment; 0 before the first one.
         hash: The SHA-256 of that segment.
-        stamp: The highest that it gave or read.
+        stamp: The highest stamp that it made or read.
         seen: By other device, the number and the hash of the last segment that was merged.
-        void: Devices whose clock was wrong, which this file was: nobody reads what they wrote.
-        former: Devices that this file was, before a backup was restored or the file was copied.
-        forgot: By scope, how many things were forgotten when it last told everything.
-        confirms: Number of the last segment that tells of something forgotten.
-        is_encrypted: The segments of the memory are.
+        void: Ids that this file had while its clock was wrong; other devices ignore their segments.
+        former: Ids that this file had before a backup was restored or the file was copied.
+        forgot: By scope, how many things were forgotten at the last full segment.
+        confirms: Number of the last segment that contains something forgotten.
+        is_encrypted: Whether the segments of the memory are encrypted.
     """
 
     id: str
@@ -73,7 +73,7 @@ class Device(Record):
 
     @property
     def memory(self) -> str:
-        """The name of the memory, which does not tell the key."""
+        """The name of the memory, which does not reveal the key."""
         return sha256(b"memdb sync" + self.secret).hexdigest()[:16]
 
 
@@ -124,7 +124,7 @@ def load(tx: Tx) -> Device | None:
 
 def store(tx: Tx, before: Device | None, device: Device) -> Device:
     """
-    Keep *device* in place of *before*, and return it.
+    Store *device* in place of *before*, and return it.
 
     Raises:
         Busy: another sync of the file changed it meanwhile.

@@ -1,13 +1,13 @@
 """
 The sync folder: a folder per device, which only that device writes, of numbered segments.
 
-A segment is a gzip file of JSON lines: its head, then lines as an export has them. Its seal
+A segment is a gzip file of JSON lines: its head, then lines in the form of an export. Its seal
 follows, a gzip member of fixed length with the HMAC-SHA256 of all bytes before. So a segment is
 checked before a byte of it is read, and `zcat` still shows it. A segment never changes.
-`000007.full.jsonl.gz` tells everything again, and replaces all segments before it.
+`000007.full.jsonl.gz` contains the whole memory, and replaces all segments before it.
 
-In the folder of an encrypted file `000007.jsonl.gz.db` contains the same gzip file, encrypted by a
-key that derives from the pairing key.
+In the folder of an encrypted file, `000007.jsonl.gz.db` contains the same gzip file, encrypted with
+a key derived from the pairing key.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 class Refused(Exception):
-    """A segment cannot be merged; the text says why."""
+    """A segment cannot be merged; the text gives the reason."""
 
 
 class Broken(Refused):
-    """It will not come to be merged as it is: its device has to tell all again."""
+    """It can never be merged as it is, so its device has to write everything again."""
 
 
 class Segment(Record):
-    """A segment of a device, as its name tells."""
+    """A segment of a device, as named in the folder."""
 
     path: str
     number: int
@@ -63,7 +63,7 @@ class Segment(Record):
 
 
 class Mark(Record):
-    """The memory of a folder, "" if that cannot be read, and how segments are written."""
+    """The memory of a folder, "" if it cannot be read, and the form of its segments."""
 
     memory: str
     is_encrypted: bool
@@ -75,9 +75,9 @@ class Head(Record):
 
     Attributes:
         previous: The hash of the segment before it.
-        stamp: The highest stamp of it.
-        seen: By other device, the number of the last segment that it had merged.
-        void: Devices whose segments nobody reads.
+        stamp: Its highest stamp.
+        seen: By other device, the number of the last merged segment.
+        void: Devices whose segments are ignored.
     """
 
     device: str
@@ -91,7 +91,7 @@ class Head(Record):
 
 @contextmanager
 def naming_errors(folder: str) -> Iterator[None]:
-    """Raise FileError for what the system refuses in *folder*."""
+    """Raise FileError for an error of the system in *folder*."""
     try:
         yield
     except OSError as error:
@@ -104,10 +104,10 @@ def naming_errors(folder: str) -> Iterator[None]:
 
 def require_folder(folder: str, db_path: str) -> None:
     """
-    Return if *folder* is one that can be written and does not contain the live file.
+    Return if *folder* can be written and does not contain the live file.
 
     Raises:
-        FileError: it is none, or cannot be written.
+        FileError: it is not a folder, or cannot be written.
         InvalidInput: the file that is synced is in it.
     """
     if not os.path.isdir(folder):
@@ -124,12 +124,12 @@ def require_folder(folder: str, db_path: str) -> None:
 
 def read_mark(folder: str) -> Mark | None:
     """
-    Return what a folder says of itself; None for an empty folder.
+    Return the mark of a folder; None for an empty folder.
 
-    The folders of devices may be carried before the file that says it.
+    The folders of devices may arrive before the file with the mark.
 
     Raises:
-        InvalidInput: it holds something else, or is of a newer memdb.
+        InvalidInput: the folder contains something else, or was written by a newer memdb.
     """
     path = os.path.join(folder, MARK)
     if not os.path.exists(path):
@@ -159,7 +159,7 @@ def write_mark(folder: str, device: Device) -> None:
 
 
 def devices_of(folder: str) -> list[str]:
-    """Return the devices that have written, by their ids; carriers may leave empty folders."""
+    """Return the ids of the devices that have written; empty folders are skipped."""
     found = {name: os.path.join(folder, name) for name in os.listdir(folder)}
     return sorted(
         name
@@ -169,7 +169,11 @@ def devices_of(folder: str) -> list[str]:
 
 
 def segments_of(folder: str, device: str) -> list[Segment]:
-    """Return the segments of a device, by number; a full one before another of its number."""
+    """
+    Return the segments of a device, by number.
+
+    A full one comes before another with its number.
+    """
     found = []
     place = os.path.join(folder, device)
     for name in os.listdir(place) if os.path.isdir(place) else ():
@@ -180,7 +184,7 @@ def segments_of(folder: str, device: str) -> list[Segment]:
 
 
 def files_of(folder: str) -> dict[str, int]:
-    """Return the size of each file of a sync folder that is whole, by its name in it."""
+    """Return the size of each complete file of a sync folder, by its name."""
     found = {}
     for place, _, names in os.walk(folder):
         for path in (os.path.join(place, name) for name in names):
@@ -260,8 +264,8 @@ def open_segment(
     Return the head of a segment of *device*, and its lines, by the keys of *own*.
 
     Raises:
-        Broken: it is cut, changed, or not sealed by its key.
-        Refused: it is of a newer memdb.
+        Broken: it is cut or changed, or its seal is not made with the key.
+        Refused: it was written by a newer memdb.
     """
     try:
         with open(segment.path, "rb") as file:
@@ -295,7 +299,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 
 
 def _lines(blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a gzip file, up to the end of its first member: the seal follows."""
+    """Yield the lines of a gzip file, up to the end of its first member, before the seal."""
     unpacker = zlib.decompressobj(GZIP_BITS)
     begun = b""
     for block in blocks:
@@ -305,10 +309,10 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
 
 def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int) -> None:
     """
-    Write how far this device has read; nothing is written if that is known.
+    Write how far this device has read, unless that is already in the folder.
 
     Args:
-        broken: The devices that have to tell all again.
+        broken: The devices that must write everything again.
     """
     seen = {name: number for name, (number, _) in sorted(device.seen.items())}
     fields = {"name": device.name, "number": device.number, "seen": seen, "broken": sorted(broken)}
@@ -331,7 +335,7 @@ def _read_status(path: str) -> dict[str, Any] | None:
 
 
 def read_status(folder: str, device: str, key: bytes) -> tuple[dict[str, Any], int]:
-    """Return what a device says of itself and when; ({}, 0) if it says nothing that is sealed."""
+    """Return a device's status and its time; ({}, 0) without a sealed one."""
     found = _read_status(os.path.join(folder, device, STATUS))
     if found is None:
         return {}, 0

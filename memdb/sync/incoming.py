@@ -1,8 +1,8 @@
 """
-The changes that a segment of another device makes here.
+Merge the changes in a segment of another device.
 
-Of each thing the later word stays, by its stamp; messages and versions are united. Lines come in
-as those of an import do (`memdb.sync.chunks` reads them), so what is indexed and linked there is so
+For each thing the later word by its stamp wins; messages and versions are united. Lines come in as
+those of an import do (`memdb.sync.chunks` reads them), so what is indexed and linked there is so
 here.
 """
 
@@ -82,13 +82,13 @@ class Merge:
     Merges the chunks of segments.
 
     Attributes:
-        services: What lines are stored by.
-        counts: What was added, changed and removed, by kind.
-        refused: Why lines were left out, by what they are.
+        services: The services that store lines.
+        counts: Numbers of added, changed and removed things, by kind.
+        refused: Reasons why lines were left out, by kind.
         has_forgotten: Something was forgotten.
-        above: By session, the message here that its next line follows if it names no other one.
+        above: By session, the message here that its next line follows if it names no other.
         places: By session and branch of this segment, the messages before it, nearest first.
-        forks: Lines of branches that sync made, which are all here when the segment is read.
+        forks: Lines of branches that sync made, complete when the segment is read.
     """
 
     def __init__(self, services: TransferServices) -> None:
@@ -120,12 +120,12 @@ class Merge:
             self.refuse("scope", error)
 
     def settle(self, tx: Tx) -> None:
-        """Choose the fact of each key that several state here, as other devices do."""
+        """Choose the fact of each key that several entries here have, as other devices do."""
         for scope_no, key, session_only, session in synced.rival_keys(tx):
             _ChunkWriter(self, tx, None, scope_no, {}).settle({(key, session_only, session)})
 
     def end_segment(self, tx: Tx) -> None:
-        """Move branches to where their last words say; all messages of the segment are here."""
+        """Move branches to the places in their last words; all messages of the segment are here."""
         while self.places:
             session, places = self.places.popitem()
             if sessions.identity(tx, session) is not None:
@@ -144,8 +144,9 @@ class Merge:
         """
         Move the messages and branches of a session to where they belong.
 
-        If that moves a branch from where its last word says, the next segment sends it again.
-        For it stays there when its messages are gone, and other devices may never have them.
+        If that moves a branch away from the place in its last word, the next segment sends it
+        again. It stays there when its messages are removed, and other devices may never have had
+        them.
         """
         tree.arrange(tx)
         scope_no = scope_of(tree.session)
@@ -157,7 +158,7 @@ class Merge:
         synced.put(tx, "branch", scope_no, rows)
 
     def tree(self, tx: Tx, session: int) -> Tree:
-        """Return the messages of a session, read again if another one has written."""
+        """Return the messages of a session, read again if another connection has written."""
         state = synced.lengths(tx, session)
         known = self._trees.get(session)
         if known is None or known[0] != state:
@@ -165,7 +166,7 @@ class Merge:
         return known[1]
 
     def keep_tree(self, tx: Tx, session: int) -> None:
-        """Note that a tree is what the session holds now."""
+        """Note that a tree is the present state of the session."""
         if session in self._trees:
             self._trees[session] = synced.lengths(tx, session), self._trees[session][1]
 
@@ -180,12 +181,12 @@ class Merge:
 
 class Stand(Record):
     """
-    The state of a thing here.
+    The present state of a thing in this file.
 
     Attributes:
-        word: The last one of it.
-        place: Place where it is; None if it is not here.
-        is_outdated: The line that came is a later word.
+        word: Its last word.
+        place: Its place; None if it is absent.
+        is_outdated: Whether the incoming line is a later word.
     """
 
     word: Word
@@ -242,7 +243,7 @@ class _ChunkWriter:
         return {thing: one.stamp for thing, one in known.items()} | self._touched.get(kind, {})
 
     def _stands(self, kind: str, things: list[int]) -> dict[int, Stand]:
-        """Return what stands of each of *things* here."""
+        """Return the present state of each of *things*."""
         known = self._known(kind, things)
         here = synced.here(self._tx, kind, self._scope_no, things)
         return {thing: _stand(known.get(thing), *here.get(thing, (None, None))) for thing in things}
@@ -298,12 +299,12 @@ class _ChunkWriter:
         self._arranged.add(session)
 
     def remove_session(self, doomed: list[tuple[int, bool]]) -> None:
-        """Take title and metadata from sessions and branches; what is empty then goes."""
+        """Remove title and metadata of sessions and branches; empty ones are then deleted."""
         self._emptied |= dict(doomed)
         session_records.undescribe(self._tx, *dict(doomed))
 
     def remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
-        """Remove entries; others that state their keys may stand then."""
+        """Remove entries; others with their keys may become current then."""
         keys = set()
         for entry_id, _ in doomed:  # it states its key no longer; others that do may stand then
             row = entries.row(self._tx, entry_id)
@@ -318,12 +319,12 @@ class _ChunkWriter:
                 entry_records.remove(self._tx, entry_id)
 
     def _step_back(self, entry_id: int) -> None:
-        """Take its key and its successor from an entry."""
+        """Remove key and successor of an entry."""
         entry = existing(entries.find(self._tx, entry_id), "entries")
         entry_writer.set_outcome(self._tx, entry, active=0, successor=None)
 
     def remove_link(self, doomed: list[tuple[int, bool]]) -> None:
-        """Forget which entries succeeded others."""
+        """Forget which entries replaced others."""
         for entry_id, _ in doomed:
             entries.link(self._tx, entry_id, None)
 
@@ -362,10 +363,10 @@ class _ChunkWriter:
         write: Callable[[Line, Any, Stand], None],
     ) -> None:
         """
-        Write each line, or nothing of it and say why.
+        Write each line whole, or not at all with a reason.
 
         Args:
-            write: Takes a line, what an import reads of it, and what stands here.
+            write: Takes a line, its parsed form, and the present state here.
         """
         things = [thing_of(kind, line) for line in lines]
         stands = self._stands(kind, things)
@@ -387,7 +388,7 @@ class _ChunkWriter:
                     self._touch(kind, thing, line["stamp"])
 
     def write_session(self, lines: list[Line]) -> None:
-        """Add sessions, and give those that are here the later title and metadata."""
+        """Add sessions, and give existing ones the later title and metadata."""
         tx, scope_no = self._tx, self._scope_no
 
         def write(line: Line, row: Row, stand: Stand) -> None:
@@ -403,7 +404,7 @@ class _ChunkWriter:
         self._each("session", lines, write)
 
     def _be_same(self, row: int, line: Line) -> None:
-        """Make a session that two devices made one: the older one of both."""
+        """Create a session that two devices created: with the uid of the older one."""
         here = sessions.place_of(self._tx, row)
         older = {name: min(here[name], line[name]) for name in ("uid", "created_ms")}
         if here != here | older:
@@ -413,7 +414,7 @@ class _ChunkWriter:
         return session_records.ensure(self._tx, self._owner, name, self._merge.services.db.ids)
 
     def write_branch(self, lines: list[Line]) -> None:
-        """Add branches that somebody made; metadata of forks waits until these are here."""
+        """Add branches that users made; metadata of forks waits until the forks are here."""
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
         def write(line: Line, _read: Any, stand: Stand) -> None:
@@ -443,7 +444,7 @@ class _ChunkWriter:
         self._each("branch", homes, write)
 
     def write_fork(self, line: Line) -> None:
-        """Store the later metadata of a fork that is here."""
+        """Store the later metadata of an existing fork."""
 
         def write(line: Line, _read: Any, stand: Stand) -> None:
             row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
@@ -454,7 +455,7 @@ class _ChunkWriter:
         self.finish()
 
     def write_message(self, lines: list[Line]) -> None:
-        """Add messages where they belong, and change those that were edited."""
+        """Add messages in their places, and change those that were edited."""
         groups: dict[str, list[Line]] = {}
         for line in lines:
             groups.setdefault(line["session"], []).append(line)
@@ -504,7 +505,7 @@ class _ChunkWriter:
         merge.keep_tree(tx, session)
 
     def _stands_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Word]:
-        """Return what `_stands` does, of messages, without reading all of them."""
+        """Return what `_stands` returns for messages, without reading all of them."""
         known = self._known("message", [thing_of("message", line) for line in lines])
         nodes = {} if tree is None else tree.nodes
         here = [nodes[line["uid"]] for line in lines if line["uid"] in nodes]
@@ -514,7 +515,7 @@ class _ChunkWriter:
         return {thing: _stand(known.get(thing), versions.get(thing)).word for thing in things}
 
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
-        """Store messages in the rows that their tree says."""
+        """Store messages in the rows of their tree."""
         tx, services = self._tx, self._merge.services
         last_seqs = {row: last_seq for row, last_seq, _ in synced.lengths(tx, tree.session)}
         by_row: dict[str, list[Any]] = {}
@@ -538,7 +539,7 @@ class _ChunkWriter:
             self._merge.counts["message_added"] += len(lines)
 
     def _edit(self, place: int, line: message_lines.MessageLine) -> None:
-        """Change a message to what its device made of it later."""
+        """Change a message to its device's later version."""
         tx, services = self._tx, self._merge.services
         row, seqs = session_of(place), [seq_of(place)]
         message_records.remove(tx, {row: seqs})
@@ -546,7 +547,7 @@ class _ChunkWriter:
         self._versions |= synced.message_versions(tx, [place])
 
     def write_summary(self, lines: list[Line]) -> None:
-        """Add what a model wrote, where no model here did."""
+        """Add summaries of a model where no model here made one."""
         tx, target = self._tx, self._target()
 
         def write(_line: Line, row: Row, stand: Stand) -> None:
@@ -560,7 +561,11 @@ class _ChunkWriter:
         self._merge.counts["summary_added"] += target.added["summaries_added"]
 
     def write_entry(self, lines: list[Line]) -> None:
-        """Add entries; of two versions of one the later one stands, the other is history."""
+        """
+        Add entries.
+
+        Of two versions of one entry the later one becomes current, the other history.
+        """
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
         def write(_line: Line, item: Item, stand: Stand) -> None:
@@ -587,7 +592,7 @@ class _ChunkWriter:
         self._each("entry", lines, write)
 
     def write_link(self, lines: list[Line]) -> None:
-        """Name the successors of entries; where one is not here, nobody keeps the link."""
+        """Set the successors of entries; an absent one is left out."""
 
         def write(line: Line, _read: Any, stand: Stand) -> None:
             span = scope_range(self._scope_no)
@@ -601,11 +606,11 @@ class _ChunkWriter:
 
     def _unite(self, entry_id: int, came: Line, versions: list[Line], stand: Stand) -> None:
         """
-        Write all old versions of an entry that two devices know, in the order they were stored.
+        Write all old versions of an entry that two devices know, in the order of storing.
 
         Args:
-            came: What another device says; history unless *stand* is outdated.
-            versions: The old versions that came with it.
+            came: The other device's version; it becomes history unless *stand* is outdated.
+            versions: The old versions in the segment.
         """
         wins = stand.is_outdated and stand.place is not None
         tx, uid = self._tx, came["uid"]
@@ -633,7 +638,7 @@ class _ChunkWriter:
             synced.put(tx, "version", self._scope_no, rows)
 
     def write_artifact(self, lines: list[Line]) -> None:
-        """Add or rename versions of artifacts, which `finish` brings into their order."""
+        """Add or rename versions of artifacts, which `finish` puts in order."""
         tx, target = self._tx, self._target()
 
         def write(line: Line, read: Item, stand: Stand) -> None:
@@ -652,7 +657,7 @@ class _ChunkWriter:
         self._merge.counts["artifact_added"] += target.added["artifacts_added"]
 
     def write_item(self, lines: list[Line]) -> None:
-        """Put items, of two values of one key the later one."""
+        """Store items; of two values of one key the later one wins."""
         target = self._target()
 
         def write(_line: Line, read: others.ItemLine, stand: Stand) -> None:
@@ -662,7 +667,7 @@ class _ChunkWriter:
         self._each("item", lines, write)
 
     def write_state(self, lines: list[Line]) -> None:
-        """Put values of state, of two under one key the later one."""
+        """Store values of state; of two values of one key the later one wins."""
         target = self._target()
 
         def write(_line: Line, read: StateRow, stand: Stand) -> None:
@@ -679,7 +684,7 @@ class _ChunkWriter:
     # What follows from all of it.
 
     def finish(self) -> None:
-        """Put rows, keys and numbers into the order that every device has."""
+        """Put rows, keys and numbers in the order that every device uses."""
         tx, scope_no = self._tx, self._scope_no
         for session in sorted(self._arranged):
             if sessions.identity(tx, session) is not None:
@@ -703,7 +708,7 @@ class _ChunkWriter:
             synced.put(tx, kind, scope_no, rows)
 
     def _drop_empty(self, row: int, *, is_forgotten: bool) -> None:
-        """Remove a session or branch that another device removed, if nothing is left in it."""
+        """Remove a session or branch that another device removed, if it is empty."""
         tx = self._tx
         known = sessions.identity(tx, row)
         if known is None:
@@ -746,7 +751,7 @@ class _ChunkWriter:
 
 
 class Kind(Record):
-    """How lines of a kind are merged: those of what is new or changed, and of what is gone."""
+    """How lines of a kind are merged: those of new or changed things, and those of removed ones."""
 
     write: Callable[[_ChunkWriter, list[Line]], None]
     remove: Callable[[_ChunkWriter, list[Any]], None]
@@ -785,7 +790,7 @@ def _said(uid: str, row: Line) -> int:
 
 
 def drop_said_twice(tx: Tx) -> None:
-    """Drop old versions that say what stands: they held for no time, and no merge keeps them."""
+    """Drop old versions equal to the current one, which were valid for no time."""
     for entry_id in synced.said_twice(tx):
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
@@ -796,7 +801,7 @@ def drop_said_twice(tx: Tx) -> None:
 def _write_history(
     tx: Tx, entry_id: int, said: list[tuple[int, Line]], now: Line, gone: Collection[int]
 ) -> list[int]:
-    """Keep the old versions that `history_of` leaves, and return the things that they are."""
+    """Store the old versions that `history_of` returns, and return their things."""
     scope_no, stands = scope_of(entry_id), _said(now["uid"], now)
     kept = history_of(said, stands, gone)
     entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])

@@ -1,8 +1,8 @@
 """
-The lines of a segment: the things that changed since the last one, as an export has them.
+The lines of a segment: the things that changed since the last one, in the form of an export.
 
-Each line has the stamp of its change besides. A thing that was removed is a line `gone`, which
-names it by its hash only.
+Each line also has the stamp of its change. A removed thing is a line `gone`, which identifies it by
+its hash only.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def thing_of(kind: str, line: Line) -> int:
 
 class Sent(Record):
     """
-    A thing that a segment tells of.
+    A thing in a segment.
 
     Attributes:
-        stamp: When it changed; of a message, version or artifact 0 until it does.
-        place: Place where it is; None for one that is gone.
+        stamp: Time of its change; for a message, version or artifact 0 until it changes.
+        place: Its place; None if it was removed.
         gone: 1 if it was deleted, 2 if it was forgotten.
     """
 
@@ -77,7 +77,7 @@ class Sent(Record):
 
 
 def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
-    """Return what differs from what was agreed on; all there is if *is_full*."""
+    """Return the differences from the state in the folder; everything if *is_full*."""
     found: Changes = {}
     now = stamp_of(now_ms, device.id, device.stamp)
     counts = count_forgotten(tx)
@@ -110,12 +110,12 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
 
 
 def count_forgotten(tx: Tx) -> Counter[str]:
-    """Return how many things of each scope were forgotten."""
+    """Return the number of forgotten things of each scope."""
     return Counter(str(scope_no) for scope_no, _, _ in synced.forgotten(tx))
 
 
 def agree(tx: Tx, changes: Changes) -> None:
-    """Note that the folder knows *changes*."""
+    """Store that the folder has *changes*."""
     for scope_no, kinds in changes.items():
         for kind, sent in kinds.items():
             rows = [(one.thing, one.version, one.gone, one.stamp) for one in sent]
@@ -123,7 +123,7 @@ def agree(tx: Tx, changes: Changes) -> None:
 
 
 def list_lines(tx: Tx, changes: Changes) -> Iterator[Line]:
-    """Yield the lines that tell of *changes*."""
+    """Yield the lines for *changes*."""
     for scope_no, app, user in scopes.list_all(tx):
         if scope_no in changes:
             yield {"kind": "scope", "app": app, "user": user}
@@ -210,7 +210,7 @@ def _branch_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iter
 
 
 def _message_lines(tx: Tx, sent: dict[int, Sent], trees: dict[int, Tree]) -> Iterator[Line]:
-    """Yield messages row by row; one that follows another than the line before says which."""
+    """Yield messages row by row; one that does not follow the line before names its predecessor."""
     stamps = {int(one.place or 0): one.stamp for one in sent.values()}
     rows: dict[int, list[int]] = {}
     for ref in sorted(stamps):

@@ -1,8 +1,9 @@
 """
-A sync over a server instead of a folder: `memdb serve --sync-folder` carries the same files.
+A sync over a server instead of a folder: `memdb serve --sync-folder` stores the same files.
 
-A folder beside the file holds what the server has. Before a sync it gets what is missing, and after
-it the server gets what the device wrote. So a sync that dies anywhere continues with the next one.
+A folder beside the file is a copy of the server's folder. Before a sync missing files are
+downloaded, and after it new files are uploaded. So a sync that was interrupted anywhere is
+continued by the next one.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ NOT_FOUND = 404
 
 class Server:
     """
-    A server that carries a sync folder.
+    A server with a sync folder.
 
     Attributes:
-        replica: The folder that holds what the server has.
+        replica: The folder that is a copy of the server's.
     """
 
     def __init__(self, url: str, db_path: str) -> None:
-        """Use the server at *url*, by the token of MEMDB_SYNC_TOKEN."""
+        """Use the server at *url*, with the token in MEMDB_SYNC_TOKEN."""
         if db_path == MEMORY:
             raise InvalidInput("a memory without a file cannot sync with a server: give it a file")
         self._url = f"{url.rstrip('/').removesuffix('/api/v1')}/api/v1/sync"
@@ -50,7 +51,7 @@ class Server:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """
-        Use the replica in a `with` block; where the system locks folders, no other sync does.
+        Use the replica in a `with` block; where the system locks folders, no other sync can.
 
         Raises:
             Busy: another sync of the file is running.
@@ -83,7 +84,7 @@ class Server:
 
     def get(self, own: str) -> None:
         """
-        Read what is new on the server, and remove what other devices removed.
+        Read new files from the server, and remove those that other devices removed.
 
         Raises:
             FileError: the server cannot be reached, or refuses.
@@ -108,7 +109,7 @@ class Server:
                     file.write(data)
 
     def put(self, *own: str) -> None:
-        """Put what the device wrote, and remove what it removed."""
+        """Send the files that the device wrote, and remove those that it removed."""
         there, here = self.list(), files_of(self.replica)
         for name in sorted(here, key=lambda one: (STATUS in one, one)):
             is_news = there.get(name) != here[name] or STATUS in name
@@ -130,7 +131,7 @@ class Server:
                 at, part = at + len(part), after
 
     def list(self) -> dict[str, int]:
-        """Return the size of each file that the server has."""
+        """Return the size of each file on the server."""
         answer = self._ask("GET", "")
         try:
             files: dict[str, int] = json.loads(answer)["files"]
@@ -168,7 +169,7 @@ class Server:
 
 def list_files(place: str, db_path: str) -> dict[str, int]:
     """
-    Return the size of each file of a sync folder, or of the one that a server carries.
+    Return the size of each file of a sync folder, or of a server's.
 
     Raises:
         FileError: the server cannot be reached, or refuses.

@@ -1,8 +1,8 @@
 """
-The sync of a file with a folder: tell what is new here, merge what others sent, tidy up.
+The sync of a file with a folder: write own changes, merge those of others, clean up.
 
-A segment is written beside its name, noted in the file, then renamed. A process may die between
-any two of these steps. The next sync continues from there.
+A segment is written under a temporary name, registered in the file, then renamed. A process may die
+between any two of these steps. The next sync continues from there.
 """
 
 from __future__ import annotations
@@ -93,11 +93,12 @@ class FolderSync:
     @contextmanager
     def _open(self, *, writes: bool) -> Iterator[None]:
         """
-        Read the mark of the folder, after what is new on the server.
+        Read the mark of the folder, after downloading new files of a server.
 
         Raises:
             FileError: it is not a folder, cannot be written, or the server cannot be reached.
-            InvalidInput: it contains the live file or other things, or is of a newer memdb.
+            InvalidInput: the folder contains the live file or other things, or was written by a
+                newer memdb.
         """
         with ExitStack() as stack:
             if self._server is not None:
@@ -148,10 +149,10 @@ class FolderSync:
 
     def _pair(self, key: str | None, *, dry_run: bool) -> str | None:
         """
-        Make sure that the file has the key of the folder; return the key if it is new.
+        Make sure that the file has the key of the folder; return a new key.
 
         Raises:
-            InvalidInput: the folder is another memory's, or its key is needed.
+            InvalidInput: the folder belongs to another memory, or its key must be given.
         """
         given = None if key is None else read_key(key)
         mark, device, made = self._mark, self._device, None
@@ -185,7 +186,7 @@ class FolderSync:
         return made
 
     def _join(self, given: str | None) -> tuple[Device, str | None]:
-        """Return a new device, and its key if that is new."""
+        """Return a new device, and a new key if there was none."""
         mark, made = self._mark, None
         if mark is None:
             given = made = given or new_key()
@@ -220,7 +221,7 @@ class FolderSync:
         return [one for one in segments_of(self._folder, device) if one.number > read]
 
     def status(self) -> SyncStatus:
-        """Return what the folder and the file know of each other; nothing changes."""
+        """Return the state of the folder and the file; nothing changes."""
         with self._open(writes=False):
             return self._status()
 
@@ -251,7 +252,7 @@ class FolderSync:
         return SyncStatus(tuple(found), pending, tuple(self._waiting), self._unconfirmed())
 
     def _unconfirmed(self) -> tuple[str, ...]:
-        """Return the devices that have not read what was forgotten here."""
+        """Return the devices that have not yet removed what was forgotten here."""
         if not self._here.confirms:
             return ()
         found = []
@@ -267,10 +268,10 @@ class FolderSync:
 
     def _recover(self) -> None:
         """
-        Finish a segment that was noted and not published; become a new device where that is due.
+        Finish a segment that was registered but not renamed; become a new device if necessary.
 
-        The folder knows more of the device than the file where the file is a copy or an older
-        backup. A clock that was wrong gave stamps that nobody takes.
+        The folder has more of the device than the file if the file is a copy or an older backup. If
+        the clock was wrong, no device accepts the stamps.
         """
         here = self._here
         own = segments_of(self._folder, here.id)
@@ -307,15 +308,15 @@ class FolderSync:
             self._device = store(tx, self._device, device)
 
     def _renew(self, device: Device) -> None:
-        """Make the file a new device, which tells everything that it has."""
+        """Make the file a new device, which writes everything that it has."""
         self._become(device.replace(id=new_id(devices_of(self._folder)), number=0, hash=""))
 
     def _arrange(self) -> None:
         """
-        Move messages and old versions to where other devices have them, after changes here.
+        Move messages and old versions to the places of other devices, after changes here.
 
         Raises:
-            Corrupt: the file is damaged, so what is not here may be lost, not removed.
+            Corrupt: the file is damaged, so absent data may be lost instead of removed.
         """
         with self._db.read() as tx:
             is_less = any(synced.removed(tx, kind) for kind in synced.THINGS)
@@ -340,7 +341,7 @@ class FolderSync:
                 )
 
     def _send(self, *, is_full: bool) -> Counter[str]:
-        """Write a segment of what changed, if anything did; return how many things by kind."""
+        """Write a segment of the changes, if there are any; return how many things by kind."""
         here, now_ms = self._here, self._db.clock()
         number = here.number + 1
         is_full = is_full or (here.number > 0 and not here.hash)
@@ -368,12 +369,12 @@ class FolderSync:
         return counts
 
     def _holds_forgotten(self) -> bool:
-        """Return whether something was forgotten after the last segment that tells everything."""
+        """Return whether something was forgotten after the last full segment."""
         with self._db.read() as tx:
             return dict(outgoing.count_forgotten(tx)) != self._here.forgot
 
     def _is_asked(self) -> bool:
-        """Return whether a device found a segment of this one damaged, and cannot continue."""
+        """Return whether a device found one of our segments damaged, and cannot continue."""
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
         for device in devices_of(self._folder):
@@ -384,7 +385,7 @@ class FolderSync:
         return False
 
     def _has_many(self) -> bool:
-        """Return whether there are so many segments that one that tells everything is smaller."""
+        """Return whether a full segment would be smaller than all segments together."""
         own = segments_of(self._folder, self._here.id)
         if len(own) <= MAX_SEGMENTS:
             return False
@@ -393,9 +394,9 @@ class FolderSync:
 
     def _tidy(self) -> None:
         """
-        Remove what a full segment replaces: older ones, and folders of devices that this file was.
+        Remove what a full segment replaces: older segments, and folders of former devices.
 
-        A file that continues as one of those devices tells everything again.
+        A file that continues as one of those devices writes everything again.
         """
         own = segments_of(self._folder, self._here.id)
         full = max((one.number for one in own if one.is_full), default=0)
@@ -435,7 +436,7 @@ class FolderSync:
     def _receive_from(
         self, device: str, merge: Merge, progress: Callable[[int], object] | None
     ) -> bool:
-        """Merge the next segment of a device; False if there is none that can be."""
+        """Merge the next segment of a device; False if none can be merged."""
         found = self._next(device)
         if found is None:
             return False
@@ -460,7 +461,7 @@ class FolderSync:
         return True
 
     def _next(self, device: str) -> Found | None:
-        """Return the segment of a device that is to be merged now; None, and why, if none is."""
+        """Return the segment of a device to merge now; None, and why, if there is none."""
         read, digest = self._here.seen.get(device, (0, ""))
         unread = self._unread(device)
         full = [one for one in reversed(unread) if one.is_full]
@@ -484,7 +485,7 @@ class FolderSync:
         return None
 
     def _require_order(self, head: Head, *, is_full: bool) -> None:
-        """Raise Refused if a segment is of the future, or what it builds on is still to come."""
+        """Raise Refused if a segment is dated in the future, or if one before it is missing."""
         if is_ahead(head.stamp, self._db.clock()):
             raise Refused(
                 f"is dated {_shown_time(ms_of(head.stamp))}, more than a day ahead: "

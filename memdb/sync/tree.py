@@ -1,7 +1,7 @@
 """
-How the messages of a session follow each other, and where each of them is stored.
+The order of the messages of a session, and the row of each of them.
 
-Each message but the first follows one that its device had before. Where two devices continued
+Each message except the first follows one that its device had before. Where two devices continued
 one session apart, two messages follow the same one. The continuation that was begun first, by the
 uid, stays in line; the other one becomes a branch `fork-...` that leaves there. So the rows depend
 on nothing but the messages, and each device comes to the same ones by itself. So does the place
