@@ -213,6 +213,7 @@ class Excerpts:
         """Count tokens with *counting*; *flagged*: whether to show flagged texts, at the end."""
         self._counting = counting
         self._flagged = flagged
+        self._frame = frame_tokens(RECALLED, counting) + 1
 
     def known(self, recalled: Recalled, room: int, left: int) -> tuple[list[Line], int]:
         """
@@ -225,8 +226,7 @@ class Excerpts:
             room: Tokens of the block, its frame included.
             left: The same if all entries fit into it; it may be less than *room*.
         """
-        frame = frame_tokens(RECALLED, self._counting) + 1
-        room, wide = room - frame, max(room, left) - frame
+        room, wide = room - self._frame, max(room, left) - self._frame
         if wide <= 0:
             return [], 0
         counted = self._counted(_known_lines(recalled))
@@ -237,14 +237,14 @@ class Excerpts:
             if tokens > wide:
                 break
         else:
-            return tried, tokens + frame if tried else 0
+            return tried, tokens + self._frame if tried else 0
         pinned, rest = tee(chain(tried, counted))
         share = room * PINNED_PER_MILLE // 1000 if recalled.entries else room
         first = self._chosen(islice(pinned, len(recalled.pinned)), share)
         taken = {*map(id, first)}
         others = (line for line in rest if id(line) not in taken)
         lines = first + self._chosen(others, room - _cost(first))
-        return lines, _cost(lines) + frame if lines else 0
+        return lines, _cost(lines) + self._frame if lines else 0
 
     def block(
         self, known: list[Line], found: Sequence[Hit], shown: set[int], limit: int, session: str
@@ -256,7 +256,7 @@ class Excerpts:
         messages of *session*, by seq. None means that nothing fits, or all of it is in *shown*
         (seqs that are in the context anyway).
         """
-        room = limit - frame_tokens(RECALLED, self._counting) - 1 - _cost(known)
+        room = limit - self._frame - _cost(known)
         if room < 0:
             return None
         fresh = (
@@ -313,8 +313,9 @@ class Excerpts:
         days = {""}
         misses = 0
         for line in lines:
-            named = () if line.day in days else (f"{line.day}\n",)
-            tokens = line.tokens + sum(self._counting.count_many(named))
+            tokens = line.tokens
+            if line.day not in days:
+                tokens += sum(self._counting.count_many([f"{line.day}\n"]))
             if tokens <= room:
                 chosen.append(line)
                 days.add(line.day)

@@ -789,9 +789,9 @@ SELECT {_KNOWN}
 FROM (
   SELECT {_KNOWN} FROM entries
   WHERE scope_no = :scope_no AND pinned = 1 AND {HOLDS}
-  UNION
+  UNION ALL
   SELECT {_KNOWN} FROM entries
-  WHERE scope_no = :scope_no AND {HOLDS}
+  WHERE scope_no = :scope_no AND pinned = 0 AND {HOLDS}
     AND category IN (SELECT value FROM json_each(:categories))
 ) AS made
 ORDER BY pinned DESC, importance DESC, updated_ms DESC, id DESC
