@@ -239,10 +239,11 @@ ORDER BY id
 """
 
 SELECT_IN_SESSIONS = """/* entries.in_sessions */
-SELECT id, text, session_id + first_seq, session_id + last_seq FROM entries
-WHERE id BETWEEN :low AND :high AND last_seq IS NOT NULL
-  AND session_id IN (SELECT value FROM json_each(:sessions))
-ORDER BY id
+SELECT entries.id, text, session_id + first_seq, session_id + last_seq
+FROM json_each(:sessions) AS wanted
+CROSS JOIN entries
+WHERE entries.session_id = wanted.value AND entries.id BETWEEN :low AND :high
+  AND last_seq IS NOT NULL
 """
 
 SELECT_PLACES = """/* entries.places */
