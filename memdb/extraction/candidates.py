@@ -2,14 +2,13 @@
 Candidates of extraction: find facts in messages, compare them with entries, store them.
 
 `CandidateFinder` asks a model, or keeps sentences as they were said (`facts/keeping.py`).
-Secrets are kept from the model as the file's settings say. Blocks that memdb put into a prompt
-are cut out of messages that quote them. Facts that an assistant repeats from them are dropped,
-else each recall would add what is stored already.
+Secrets are hidden from the model, unless the file's settings allow them. Blocks that memdb put into
+a prompt are cut out of messages that quote them. Facts that an assistant repeats from them are
+dropped; otherwise each recall would add stored facts again.
 
-`CandidateResolver` asks a model at most once for all candidates of a batch,
-about entries that were found for them; it can name no others. The rules of
-`remember` decide about entries that changed meanwhile, and whatever the model
-cannot decide.
+`CandidateResolver` asks a model at most once for all candidates of a batch. The model sees the
+similar entries of each candidate and can name no others. The rules of `remember` decide about
+entries that changed meanwhile, and about everything that the model cannot decide.
 """
 
 from __future__ import annotations
@@ -129,8 +128,8 @@ class CandidateFinder:
 
         Args:
             cancelled: Asked while the model answers.
-            keys: In use in the scope; a model may give no others but standard ones.
-            offline: Ask no model, whatever the settings say.
+            keys: Keys that the scope uses; a model may return only these and standard ones.
+            offline: Do not ask a model, whatever the settings are.
 
         Raises:
             PortError: the model failed or its answer is unreadable, or the
@@ -193,7 +192,7 @@ class CandidateFinder:
         return found, 1
 
     def _render(self, messages: Iterable[Message]) -> str:
-        """Return messages as text for the model, without secrets as the settings say."""
+        """Return messages as text for the model, without secrets if the settings hide them."""
         kept = []
         for message in messages:
             action = self._settings.secrets_in_extraction
@@ -208,13 +207,13 @@ class CandidateFinder:
 
 def learnt_candidates(messages: list[Message], context: Sequence[Message]) -> list[Candidate]:
     """
-    Return the sentences of *messages* that are worth keeping, with who said them.
+    Return the sentences of *messages* that are worth keeping, with their speakers.
 
-    Where a user speaks without a name, one with a name is somebody else: "I live in Graz" is not a
-    fact of the user then, and nothing is learnt from it.
+    If the user writes without a name, a user message with a name is somebody else's. Then "I live
+    in Graz" is not a fact about the user, and nothing is learnt from it.
 
     Args:
-        context: What was said before them.
+        context: The messages before them.
     """
     is_named = all(one.author for one in (*context, *messages) if one.role == "user")
     return [
@@ -232,7 +231,7 @@ def learnt_candidates(messages: list[Message], context: Sequence[Message]) -> li
 
 
 def cut_batch(messages: Sequence[Message], context: Sequence[Message], most_chars: int) -> Batch:
-    """Return the first of *messages* as a batch of *most_chars*; one message at least."""
+    """Return the first of *messages* as a batch of at most *most_chars*; at least one message."""
     size = 0
     kept: list[Message] = []
     for message in messages:
@@ -262,7 +261,7 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     """
     Return whether *text* repeats one of *known*.
 
-    It does if that holds 75 % of its content words, and all its numbers.
+    It does if the known text has 75 % of its content words and all its numbers.
 
     >>> is_echo("Ann lives in Oslo", ["Ann lives in Oslo since 2016."])
     True
@@ -290,7 +289,7 @@ def is_from_assistant(candidate: Candidate, messages: Sequence[Message]) -> bool
 def _trust_of(
     candidate: Candidate, messages: Sequence[Message], span: tuple[int, int], *, supported: bool
 ) -> str | None:
-    """Return the trust of a fact: the least of the messages that it comes from, and its own."""
+    """Return the trust of a fact: the least of its own and that of its messages."""
     sources = [one for one in messages if span[0] <= one.seq <= span[1] and one.role in SHOWN_ROLES]
     trusts = [trust_of_text(one.text, trust_of_role(one.role)) for one in sources]
     if not supported:
@@ -300,7 +299,7 @@ def _trust_of(
 
 
 def _is_supported(candidate: Candidate, messages: Sequence[Message]) -> bool:
-    """Return whether what a fact says stands in the messages that it was found in."""
+    """Return whether the content of a fact is in the messages that it was found in."""
     texts = [one.text for one in messages if one.role in SHOWN_ROLES]
     speakers = [one.author for one in messages if one.author]
     return support(candidate.text, texts, speakers) >= LEAST_SUPPORT
@@ -316,7 +315,7 @@ def _post_process(
     found: list[Candidate],
     messages: list[Message],
 ) -> list[Candidate]:
-    """Return the candidates as the host's own function changes them."""
+    """Return the candidates as changed by the host's own function."""
     changed = call_within(
         lambda _: list(hook(found, messages)), name="edit_candidates", timeout_s=HOOK_TIMEOUT_S
     )
@@ -328,7 +327,7 @@ def _post_process(
 
 
 def _rendered(hook: Callable[[Sequence[Message]], str], messages: list[Message]) -> str:
-    """Return messages as the host's own function writes them for a model."""
+    """Return messages in the form that the host's own function makes for a model."""
     text = call_within(lambda _: hook(messages), name="render_messages", timeout_s=HOOK_TIMEOUT_S)
     try:
         return content_value(text, "its text")
@@ -352,7 +351,7 @@ class ResolvedCandidate(Record):
     A candidate, ready to be stored.
 
     Attributes:
-        prepared: Checked and embedded; None means that it is dropped.
+        prepared: Checked and embedded; None means that the candidate is dropped.
         reason: Why it is dropped.
         verdict: Verdict of a model, about `offered`; None means that the rules decide.
         offered: Id and version of the entries that the model was shown.
@@ -366,7 +365,7 @@ class ResolvedCandidate(Record):
 
 
 class ResolvedBatch(Record):
-    """The candidates of a batch, and how many requests to a model they took."""
+    """The candidates of a batch, and the number of requests to a model."""
 
     candidates: tuple[ResolvedCandidate, ...]
     calls: int
@@ -384,7 +383,7 @@ class CandidateResolver:
         task: str | None = None,
     ) -> None:
         """
-        Store through *remember*; ask the model behind *caller*, None means no model.
+        Store through *remember*; ask the model behind *caller*; None means no model.
 
         *task*: see `Settings.compare_prompt`.
         """
@@ -402,7 +401,11 @@ class CandidateResolver:
         found: FoundCandidates,
         cancelled: Callable[[], bool] | None = None,
     ) -> ResolvedBatch:
-        """Return what to do with each candidate; one request to a model, in no transaction."""
+        """
+        Return the decision about each candidate.
+
+        One request to a model, outside a transaction.
+        """
         prepared = [self._prepare(owner, session, batch, found.by, one) for one in found.candidates]
         offered = self._find_offered(prepared) if self._caller and found.calls else []
         if self._caller is None or not any(offered):
@@ -415,13 +418,13 @@ class CandidateResolver:
         return ResolvedBatch(tuple(asked), 1)
 
     def store(self, tx: Tx, batch: ResolvedBatch) -> tuple[Outcome, ...]:
-        """Store candidates in order: each is compared with what the earlier ones became."""
+        """Store candidates in order; each is compared with the result of the earlier ones."""
         return tuple(self._store(tx, one) for one in batch.candidates)
 
     def _prepare(
         self, owner: ScopeRef, session: str, batch: Batch, source: str, candidate: Candidate
     ) -> ResolvedCandidate:
-        """Return a candidate checked and embedded, or why it is dropped."""
+        """Return a candidate checked and embedded, or the reason to drop it."""
         by_assistant = is_from_assistant(candidate, batch.messages)
         if by_assistant and is_echo(candidate.text, self._similar_texts(owner, candidate.text)):
             return ResolvedCandidate(candidate, None, "the assistant only repeats what is known")
@@ -475,12 +478,12 @@ class CandidateResolver:
             return [one.text for one in entries.get_many(tx, best[:MAX_ECHOED]).values()]
 
     def _find_offered(self, candidates: Sequence[ResolvedCandidate]) -> list[list[Entry]]:
-        """Return the entries that a model compares with each candidate."""
+        """Return the entries with which a model compares each candidate."""
         with self._db.write() as tx:
             return [[one.entry for one in self._find_neighbors(tx, each)] for each in candidates]
 
     def _find_neighbors(self, tx: Tx, candidate: ResolvedCandidate) -> Sequence[Near]:
-        """Return the entries that resemble a candidate; () if its session was deleted."""
+        """Return the entries similar to a candidate; () if its session was deleted."""
         if candidate.prepared is None:
             return ()
         try:
@@ -496,7 +499,7 @@ class CandidateResolver:
         said_ms: int,
         cancelled: Callable[[], bool] | None,
     ) -> list[ResolvedCandidate]:
-        """Return the candidates with the model's verdicts about those that resemble an entry."""
+        """Return the candidates with the model's verdicts about similar entries."""
         places = [place for place, shown in enumerate(offered) if shown]
         shown = [offered[place] for place in places]
         found = [candidates[place].candidate for place in places]
@@ -538,7 +541,7 @@ class CandidateResolver:
         )
 
     def _answer(self, resolved: ResolvedCandidate, neighbors: Sequence[Near]) -> Resolution | None:
-        """Return the model's verdict about the entries as they are; None if they changed."""
+        """Return the model's verdict about the present entries; None if they changed."""
         if resolved.verdict is None or self._caller is None:
             return None
         current = {(one.entry.id, one.entry.version): one for one in neighbors}
@@ -559,7 +562,7 @@ def ask_verdicts(
     cancelled: Callable[[], bool] | None = None,
 ) -> list[Verdict]:
     """
-    Return what a model says that each new fact does to those that it was offered with it.
+    Return a model's decision about each new fact and the entries offered with it.
 
     Raises:
         PortError: it failed, or its answer is unreadable.
@@ -585,7 +588,7 @@ def ask_verdicts(
 
 
 def _allowed(verdict: Verdict, new: Claim, known: Sequence[Claim]) -> Verdict:
-    """Return a verdict as it is; "add" if it retires a fact about something else."""
+    """Return a verdict unchanged, or "add" if it retires a fact about something else."""
     if verdict.action not in (DELETE, UPDATE) or all(
         (new.key is not None and new.key == known[place].key)
         or share_subject(verdict.text or new.text, known[place].text)
@@ -605,7 +608,7 @@ class ModelArbiter:
 
     def decide(self, new: Claim, stored: Sequence[Claim]) -> Verdict:
         """
-        Return what the model says that *new* does to *stored*.
+        Return the model's decision about *new* and *stored*.
 
         Raises:
             PortError: it failed, or its answer is unreadable.

@@ -1,5 +1,5 @@
 """
-Evidence: whether what a model answers stands in the messages that it read.
+Evidence: whether a model's answer is supported by the messages that it read.
 
 A fact gets less trust and no key if fewer than half of its content words, names and numbers
 occur in these messages. Only a fact about the same subject retires an entry.
@@ -23,10 +23,10 @@ _HEAVY = 0.5
 
 def support(text: str, sources: Iterable[str], speakers: Iterable[str] = ()) -> float:
     """
-    Return the share of the content words of *text* that stand in *sources*, 0 to 1.
+    Return the share of the content words of *text* that are in *sources*, 0 to 1.
 
     Args:
-        speakers: Names that say nothing, as every message has one.
+        speakers: Names that are ignored, because every message has one.
 
     >>> support("Ann works at Vetra.", ["Hello there!"], ["Ann"])
     0.0
@@ -57,7 +57,7 @@ def _heavy(text: str) -> list[Word]:
 
 
 def _said_in(read: Sequence[Word], words: Sequence[Word]) -> list[Word]:
-    """Return the *words* that stand among *read*, themselves or in another form."""
+    """Return the *words* that are among *read*, themselves or in another form."""
     texts = {word.text for word in read}
     return [
         word

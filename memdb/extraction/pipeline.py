@@ -63,7 +63,7 @@ class ExtractionService:
         finder: CandidateFinder,
         resolver: CandidateResolver,
     ) -> None:
-        """Extract from *db* as *settings* say: *finder* finds facts, *resolver* stores them."""
+        """Extract from *db* under *settings*: *finder* finds facts, *resolver* stores them."""
         self._db = db
         self._settings = settings
         self._finder = finder
@@ -99,13 +99,13 @@ class ExtractionService:
         return self._preview(place, request) if dry_run else self._extract(place, request)
 
     def pending(self) -> int:
-        """Return the number of sessions with messages that were not read yet, or are just now."""
+        """Return the number of sessions with messages that were not read yet, or are being read."""
         with self._db.read() as tx:
             every = (0, MAX_INT, MAX_INT, MAX_INT)  # no lease holds at the end of time
             return len(jobs.extract_due(tx, *every, least=1, quiet_ms=0, early=True))
 
     def run_pending(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
-        """Extract from every session with new messages; how many, and the first failure."""
+        """Extract from every session with new messages; return how many, and the first failure."""
         done = low = 0
         failure: MemDBError | None = None
         while (request.limit is None or done < request.limit) and not request.stopped:
@@ -126,7 +126,7 @@ class ExtractionService:
         return done, failure
 
     def _due(self, tx: Tx, low: int, *, early: bool) -> list[Job]:
-        """Return the first session from *low* on whose messages are due; [] if none is."""
+        """Return the first session from *low* on with due messages; [] if there is none."""
         now_ms = self._db.clock()
         least = 1 if early else self._settings.extract_every
         quiet_ms = now_ms - self._settings.extract_idle_ms
@@ -151,7 +151,7 @@ class ExtractionService:
         """
         Extract from the next batch; None if there is none, or another process has the job.
 
-        None too if its messages kept changing: they stay due.
+        It is also None if its messages kept changing; then they stay due.
         """
         for _ in range(MAX_TRIES):
             try:
@@ -207,7 +207,7 @@ class ExtractionService:
             jobs.advance(tx, job, sessions.last_seq(tx, place.session) + 1)
 
     def _release(self, job: Job) -> None:
-        """Release the lease; an error on the way does not hide the first one."""
+        """Release the lease; an error in that does not hide the first one."""
         try:
             with self._db.write() as tx:
                 jobs.release(tx, job)
@@ -246,10 +246,10 @@ class ExtractionService:
 
     def _preview(self, place: SessionPlace, request: WorkRequest) -> Extracted:
         """
-        Return what `extract` would do, and change nothing.
+        Return the expected result of `extract`, and change nothing.
 
-        Everything is stored in one transaction and rolled back: what the rules
-        decide about a fact depends on the facts stored before it.
+        Everything is stored in one transaction and rolled back, because the rules' decision about a
+        fact depends on the facts stored before it.
         """
         with self._db.read() as tx:
             next_seq = jobs.watermark(tx, place.session).next_seq
@@ -272,7 +272,7 @@ class ExtractionService:
 
 
 class _Changed(Exception):
-    """The messages of a batch are not as they were read."""
+    """The messages of a batch changed since they were read."""
 
 
 class _Undo(Exception):
@@ -284,7 +284,7 @@ class _Undo(Exception):
 
 
 def _span_hash(tx: Tx, place: SessionPlace, batch: Batch) -> str:
-    """Return the hash of all messages that are read for it."""
+    """Return the hash of all messages that were read for it."""
     first = (batch.context or batch.messages)[0]
     return messages.span_hash(tx, place.session, first.seq, batch.messages[-1].seq)
 

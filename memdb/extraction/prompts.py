@@ -1,11 +1,10 @@
 """
 Prompts of extraction, and the parser of a model's answers.
 
-Prompts put messages between marker lines with a random number, so no message
-can end the material and pass for an instruction. The parser is lenient in form
-and strict in content: models wrap JSON in prose, fences and objects, and invent
-ids and categories. Every readable form is accepted. A fact that cannot be
-stored, or an entry that was not offered, is left out.
+Prompts put messages between marker lines with a random number, so no message can end the material
+and be mistaken for an instruction. The parser is lenient about form and strict about content,
+because models wrap JSON in prose, fences and objects, and invent ids and categories. Every readable
+form is accepted. A fact that cannot be stored, or an entry that was not offered, is left out.
 """
 
 from __future__ import annotations
@@ -166,13 +165,13 @@ def find_messages(
     Return the prompt that asks a model for the facts in *material*.
 
     Args:
-        material: New messages, as `render` gives them.
+        material: New messages, as `render` returns them.
         context: Earlier messages for reference; "" shows none.
         categories: Description by name, "" if there is none.
-        most: Facts that it may give.
+        most: Largest number of facts.
         chars: Longest fact, in characters.
-        task: What takes the place of `FIND_TASK`; None: nothing.
-        keys: Names of attributes that it may give to facts.
+        task: Text in place of `FIND_TASK`; None means that one.
+        keys: Names of attributes that the model may use for facts.
     """
     listed = "\n".join(
         f"- {name}: {about}" if about else f"- {name}" for name, about in categories.items()
@@ -200,7 +199,7 @@ def compare_messages(
     """
     Return the prompt that asks a model to compare each *new* fact with those *offered*, by label.
 
-    *task* takes the place of `COMPARE_TASK`, if there is one.
+    *task* replaces `COMPARE_TASK`, if given.
     """
 
     def shown(fact: Claim) -> str:
@@ -279,13 +278,13 @@ def read_candidates(
 
     Args:
         answer: Answer of the model called *name*.
-        categories: Allowed ones; facts of others are left out.
+        categories: Allowed ones; facts with other categories are left out.
         span: First and last seq of the messages that it read.
         said_ms: Time of the newest of them.
-        keys: Of facts; another one is left out, and its fact is kept.
+        keys: Allowed keys of facts; another key is removed, and its fact is kept.
 
     Raises:
-        Unreadable: the answer does not have the form that the prompt asks for.
+        Unreadable: the answer does not have the form described in the prompt.
     """
     rows = _rows(answer, name, lambda item: "category" in item)
     found = [_candidate(row, set(categories), set(keys), span, said_ms) for row in rows]
@@ -296,14 +295,14 @@ def read_candidates(
 
 def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> list[Verdict]:
     """
-    Return a verdict per candidate, "add" for those that the answer leaves out.
+    Return a verdict per candidate, "add" for those missing in the answer.
 
-    Indexes out of range are ignored; of two for one candidate the last counts.
-    A label that was not offered for the candidate is not a target.
+    Indexes out of range are ignored; of two verdicts for one candidate the last counts. A label
+    that was not offered for the candidate is not a target.
 
     Args:
         answer: Answer of the model called *name*.
-        offered: For each candidate the labels of the entries that it was shown.
+        offered: For each candidate the labels of the entries shown with it.
 
     Raises:
         Unreadable: the answer has no known form.
@@ -319,7 +318,7 @@ def read_verdicts(answer: str, name: str, offered: Sequence[Sequence[str]]) -> l
 
 
 def _verdict(row: dict[str, Any], labels: Sequence[str]) -> Verdict:
-    """Return what an answer says of one candidate."""
+    """Return the answer about one candidate."""
     action, conflict = _ACTIONS.get(_word(row, "action"), ADD), _word(row, "conflict")
     known = conflict if conflict in CONFLICTS else None
     verdict = Verdict(ADD, reason=f"the model: {known or action}", conflict=known)
@@ -340,7 +339,7 @@ def _verdict(row: dict[str, Any], labels: Sequence[str]) -> Verdict:
 
 def expiry_ms(text: object, now_ms: int) -> int | None:
     """
-    Return the time "7d", "24h" or "60m" after *now_ms*, a year at most; else None.
+    Return the time "7d", "24h" or "60m" after *now_ms*, at most a year; else None.
 
     >>> expiry_ms("7d", 0), expiry_ms("400d", 0), expiry_ms("1.5d", 0)
     (604800000, 31536000000, None)
@@ -352,7 +351,7 @@ def expiry_ms(text: object, now_ms: int) -> int | None:
 
 
 def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
-    """Return the objects of an answer for which *fits* holds, from the first form that has some."""
+    """Return the objects in an answer that satisfy *fits*, from the first form that has some."""
     text = answer.strip()
     if len(text) > MAX_ANSWER_CHARS:
         raise Unreadable(name, f"its answer has {len(text):,} characters: too many to be facts")
@@ -373,7 +372,7 @@ def _rows(answer: str, name: str, fits: Fits) -> list[dict[str, Any]]:
 
 
 def _from_value(value: Any, fits: Fits) -> list[dict[str, Any]] | None:
-    """Return the objects of a list, of a list in an object, or the object; else None."""
+    """Return the objects of a list, or of a list in an object, or the object itself; else None."""
     if isinstance(value, list):
         rows = [row for row in value if isinstance(row, dict)]
         return rows if rows or not value else None
@@ -390,7 +389,7 @@ def _from_value(value: Any, fits: Fits) -> list[dict[str, Any]] | None:
 
 
 def _unfenced(text: str) -> str:
-    """Return the content of a code fence at the start of *text*, else *text*."""
+    """Return the content of a code fence at the start of *text*, or *text*."""
     if not text.startswith("```"):
         return text
     first, _, rest = text.partition("\n")
@@ -481,7 +480,7 @@ def _importance(value: object) -> int:
 
 
 def _moment(value: object, said_ms: int) -> int | None:
-    """Return the day that *value* names if it is not after *said_ms*; else None."""
+    """Return the day in *value* if it is not after *said_ms*; else None."""
     match = compiled(_DAY).match(value.strip()) if isinstance(value, str) else None
     if match is None:
         return None

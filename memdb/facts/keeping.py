@@ -353,8 +353,7 @@ def without_blocks(text: str, opening: str, ending: Callable[[re.Match[str]], st
 
     Args:
         opening: Pattern of the beginning of a block.
-        ending: Returns the pattern for the end of a match's block; without an end there is no
-            block.
+        ending: Returns the text that ends the block of a match; if it is absent, there is no block.
     """
     kept: list[str] = []
     unclosed: set[str] = set()

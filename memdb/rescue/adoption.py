@@ -1,8 +1,8 @@
 """
-Scopes, sessions, branches and names that the rows of a damaged file refer to, rebuilt.
+Rebuild scopes, sessions, branches and names that the rows of a damaged file refer to.
 
-Part of a recovery (`memdb.rescue.found_rows`), after the rows that could be stored. Names
-come from indexes that can still be read; what nothing names is called "recovered" and its number.
+It is a part of a recovery (`memdb.rescue.found_rows`), after the rows were stored. Names come from
+indexes that can still be read; a row without a known name is called "recovered" and its number.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ UPDATE scopes SET last_session_no = max(
 
 
 def _raise_numbers(tag: str, *most: str) -> str:
-    """Return the statement that raises the last number of each scope to those in use."""
+    """Return the statement that raises the last numbers of each scope to those in use."""
     numbers = ", ".join(f"coalesce(({one}), 0)" for one in most)
     return f"/* adoption.{tag} */\nUPDATE scopes SET last_n = max(last_n, {numbers})\n"
 
@@ -277,10 +277,10 @@ ADOPTING = ("scopes", "sessions", "embedding_spaces", "item_namespaces", "artifa
 
 def adopt(tx: Tx, found: Found) -> dict[str, int]:
     """
-    Rebuild the scopes, sessions and names that rows refer to; how many by table.
+    Rebuild the scopes, sessions and names that rows refer to; return how many by table.
 
-    The statements write no digests: those of the tables are written at the end. Every other row
-    of them was compared with its own before.
+    The statements write no digests: those of the tables are written at the end. Every other row in
+    them was compared with its own digest before.
     """
     made: dict[str, int] = {}
 

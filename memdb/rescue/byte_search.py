@@ -1,8 +1,8 @@
 """
-Search of many byte strings at once, in time that hardly depends on how many there are.
+Search for many byte strings at once, in time that hardly depends on their number.
 
-`bytes.find` looks for one string at 3 GB/s, so 500 of them take 0.2 s per MB. Here 8 bytes of
-every so many are compared with the words of 8 bytes that the strings contain, at any place.
+`bytes.find` looks for one string at 3 GB/s, so 500 of them take 0.2 s per MB. Here 8 bytes at
+regular distances are compared with all 8-byte words of the strings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONG_BYTES = 32
 
 
 class ByteSearch:
-    """Finds those of some byte strings that some data contains."""
+    """Finds which of some byte strings are in some data."""
 
     def __init__(self, wanted: Iterable[bytes]) -> None:
         """Prepare the search of *wanted*. Cost: 10 µs per string."""
@@ -41,7 +41,7 @@ class ByteSearch:
         self._words = frozenset(self._by_word)  # asked twice as fast as the keys of a dict
 
     def find(self, data: bytes) -> set[bytes]:
-        """Return which strings *data* contains. Cost: 5 ms per MB if all of them are long."""
+        """Return which strings *data* contains. Cost: 5 ms per MB if all strings are long."""
         found = {one for one in self._short if one in data}
         if self._words:
             words = array("Q")

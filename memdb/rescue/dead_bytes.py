@@ -1,9 +1,9 @@
 """
 Bytes of a SQLite file that belong to no row: free pages, gaps inside pages, ends of long rows.
 
-What the format does not explain counts as dead, so that nothing is overlooked. A proof of
-forgetting searches these for every piece, and the rows by SQL (ADR-0035).
-Source: https://www.sqlite.org/fileformat2.html
+Bytes that the format does not explain count as dead, so nothing is overlooked. A proof of
+forgetting searches these bytes for every piece, and the rows by SQL (ADR-0035). Source:
+https://www.sqlite.org/fileformat2.html
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class DeadBytes:
 
     def __init__(self, read: Read, size: int, roots: Iterable[int] = ()) -> None:
         """
-        Read header and free list of a file of *size* bytes by *read*, given offset and length.
+        Read header and free list of a file of *size* bytes; *read* takes offset and length.
 
         Args:
             roots: First pages of the tables whose rows need no search.
 
         Raises:
-            ValueError: they are not as the format says.
+            ValueError: they do not follow the format.
         """
         header = read(0, HEADER_BYTES) if size >= HEADER_BYTES else b""
         page_bytes = int.from_bytes(header[16:18], "big")
@@ -95,7 +95,7 @@ class DeadBytes:
         return found
 
     def _list_leaves(self, root: int) -> list[int]:
-        """Return the pages with the rows of a table; all of them are equally deep."""
+        """Return the pages with the rows of a table, which are all at the same depth."""
         level = [root]
         while self._page(level[0])[0] == INNER_TABLE:
             following: list[int] = []
@@ -112,13 +112,13 @@ class DeadBytes:
 
     def sort(self, data: bytes, first: int) -> tuple[list[bytes], list[bytes]]:
         """
-        Return the dead bytes of some pages, and those pages whose rows need a search.
+        Return the dead bytes of some pages, and the pages whose rows need a search.
 
-        Dead bytes come without the zeros around them.
+        Zeros around dead bytes are removed.
 
         Args:
             data: Whole pages.
-            first: Number of the first of them, from 1.
+            first: Number of the first page, from 1.
 
         Raises:
             ValueError: a page is cut.
@@ -158,14 +158,14 @@ class DeadBytes:
         return [page[gap:end].strip(b"\0"), unused.strip(b"\0"), *self._blocks(page, block)]
 
     def _is_last(self, page: bytes) -> bool:
-        """Return whether no page follows an overflow page, so that its end is not used."""
+        """Return whether no page follows an overflow page, so that its end is unused."""
         return not 1 <= _NUMBER.unpack_from(page)[0] <= self._count
 
     def _blocks(self, page: bytes, block: int) -> list[bytes]:
         """
         Return the free blocks of a page; *block* is the first.
 
-        With their headers, which may be the bytes that they were written over.
+        They include their headers, which may be bytes of earlier rows.
         """
         found = []
         while block:

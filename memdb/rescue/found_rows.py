@@ -1,9 +1,9 @@
 """
-The rows of a damaged file, and how they become a file whose references lead somewhere.
+The rows of a damaged file, and their conversion to a file with valid references.
 
-`read_rows` takes what the pages hold; `insert_rows` stores it in a new file, each row for
-itself; `memdb.rescue.adoption` rebuilds what rows refer to; `drop_broken` removes what
-has lost the row that it belongs to.
+`read_rows` reads the rows in the pages, and `insert_rows` stores each of them in a new file.
+`memdb.rescue.adoption` rebuilds rows that others refer to, and `drop_broken` removes rows whose
+owner is lost.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Shape(Record):
 
     Attributes:
         columns: In the order of the schema.
-        stored: Places of `columns` in the order of a record.
+        stored: Places of `columns` in a record.
         key: Place of the column that is the row id, None if there is none.
-        types, required: By column, whether NULL is refused.
+        types, required: Type of each column, and whether it refuses NULL.
         digest: Place of the column with the digest of the row, None if there is none.
         covered: Places of the columns that the digest covers.
     """
@@ -91,7 +91,7 @@ class Shape(Record):
     covered: tuple[int, ...]
 
     def read(self, row: RawRow) -> Values | None:
-        """Return the values of a raw row by column, None if it is not of this table."""
+        """Return the values of a raw row by column, None if it does not belong to this table."""
         key, stored = row
         if len(stored) != len(self.stored):
             return None
@@ -128,14 +128,14 @@ class Found(Record):
 
     Attributes:
         shapes: Shapes of the tables, by name.
-        rows: By table, those that equal their digest.
-        damaged: By table, how many do not.
+        rows: By table, the rows that match their digest.
+        damaged: By table, the number of rows that do not.
         broken_trees: Tables and indexes with a page that cannot be read.
         scope_names: From an index: app, user, number.
         session_names: From an index: number of the scope, name, branch, id.
         space_names: From an index: model, dim, metric, number.
-        meta: The facts about the file.
-        has_wal: Whether a part came from its WAL.
+        meta: The rows about the file.
+        has_wal: Whether some rows came from its WAL.
     """
 
     shapes: dict[str, Shape]
@@ -151,14 +151,14 @@ class Found(Record):
 
 def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
     """
-    Return what can be read of the file at *path*, which stays unchanged.
+    Return the readable rows of the file at *path*, which stays unchanged.
 
     Args:
-        wal: Also read what is committed in its WAL.
+        wal: Also read the commits in its WAL.
         key: Key of an encrypted file.
 
     Raises:
-        OSError: it cannot be read at all.
+        OSError: the file cannot be read at all.
         FileError, SchemaTooNew: it has another format than this memdb writes.
 
     Cost: 1 s per 20 MB, and memory for three times the file.
@@ -205,7 +205,7 @@ def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
 
 
 def _refuse_other_format(file: PageFile, path: str) -> None:
-    """Refuse a file of another format, whose rows would not fit and be left out in silence."""
+    """Refuse a file of another format, whose rows would not fit and would be lost silently."""
     try:
         header = file.page(1)
     except BrokenPage:
@@ -245,7 +245,7 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
     Return the tables of a new file, and the first page of each table and index.
 
     Args:
-        moving: It is a file that moves its pages.
+        moving: Whether the file moves its pages.
     """
     temporary = open_temporary()
     try:
@@ -278,7 +278,7 @@ def _shapes(*, moving: bool) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _stored_roots(file: PageFile) -> dict[str, int]:
-    """Return the first pages that the file itself names, as far as they can be read."""
+    """Return the first pages that the schema in the file names, as far as they can be read."""
     return {
         row[1]: row[3]
         for _, row in file.tree(1).rows
@@ -439,10 +439,10 @@ def is_refused(error: StorageError) -> bool:
 
 def drop_broken(tx: Tx) -> None:
     """
-    Remove the rows that lost what they belong to, and cut other references to what is lost.
+    Remove rows whose owner is lost, and clear other references to lost rows.
 
-    Which is which the schema says: where no deletion may leave a reference, its row goes. A
-    reference that leads nowhere becomes NULL, as if what it named had been deleted.
+    The schema decides which: if a reference may never be left behind by a deletion, its row is
+        removed. Any other reference to a lost row becomes NULL, as if the row had been deleted.
     """
     tx.run(DELETE_BLOBS)
     for table, names, parent, keys, on_delete in tx.all(SELECT_REFERENCES):
@@ -457,7 +457,7 @@ def drop_broken(tx: Tx) -> None:
 
 
 def keep_meta(tx: Tx, found: Found) -> None:
-    """Copy the identity and the birthday of the old file to the new one, if they are known."""
+    """Copy uid and creation time of the old file to the new one, if they are known."""
     for key in ("file_uid", "created_ms"):
         if key in found.meta:
             tx.run(PUT_META, {"key": key, "value": found.meta[key]})
@@ -479,21 +479,21 @@ def delete_segment(tx: Tx, session: int, first_seq: int) -> None:
 
 
 def refill(tx: Tx, message: int, text: str | None, parts: str | None, metadata: str | None) -> None:
-    """Put the content of an archived message back into its row."""
+    """Restore the content of an archived message in its row."""
     tx.run(REFILL, {"id": message, "text": text, "parts": parts, "metadata": metadata})
 
 
 def lost_entries(tx: Tx) -> list[dict[str, Any]]:
     """
-    Return what is left of each lost entry that a row refers to, by `LOST_ENTRY_COLUMNS`.
+    Return the remains of each lost entry that a row refers to, by `LOST_ENTRY_COLUMNS`.
 
-    All but its id and what superseded it is None if no earlier version is there.
+    If no earlier version exists, everything except its id and its successor is None.
     """
     return [dict(zip(LOST_ENTRY_COLUMNS, row, strict=True)) for row in tx.all(SELECT_LOST_ENTRIES)]
 
 
 def add_blob(tx: Tx, blob_no: int, sha256: bytes, size_bytes: int, created_ms: int) -> int:
-    """Add the row of a blob whose chunks are there; return 1, 0 if the schema refuses it."""
+    """Add the row of a blob whose chunks exist; return 1, or 0 if the schema refuses it."""
     values = {"blob_no": blob_no, "sha256": sha256, "size_bytes": size_bytes}
     return run_if_accepted(tx, INSERT_BLOB, {**values, "created_ms": created_ms})
 
@@ -505,7 +505,7 @@ def count_rows(db: SqliteFile, table: str) -> int:
 
 
 def _image(path: str, key: FileKey, *, wal: bool) -> bytes:
-    """Return an encrypted file as its key opens it; zeros from its first damaged page on."""
+    """Return an encrypted file decrypted by its key, with zeros from its first damaged page on."""
     options: dict[str, Any] = {"durability": "power", "timeout_ms": 0, "writable": False}
     tx = Tx(connect(path, immutable=not wal, key=key, **options))
     try:
@@ -518,7 +518,7 @@ def _image(path: str, key: FileKey, *, wal: bool) -> bytes:
 
 def lock_alone(lock: Tx) -> None:
     """
-    Take the lock that no other connection can stand beside, until *lock* is closed.
+    Take the lock that excludes all other connections, until *lock* is closed.
 
     Raises:
         Busy: there is one.

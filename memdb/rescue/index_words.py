@@ -1,9 +1,10 @@
 """
-Words that the full-text indexes of a file hold beyond those of its rows, and how they go.
+Words in the full-text indexes that no row has any more, and their removal.
 
-Words of removed rows leave the leaves of an index at once (ADR-0056). The key by which FTS5 finds a
-leaf stays, and is the beginning of a word or all of it. An index with a key that begins no word of
-a row any more is rebuilt. So is an index whose option another program has switched off.
+Words of removed rows are removed from the leaves of an index at once (ADR-0056). The key by which
+FTS5 finds a leaf stays, and is the beginning of a word or a whole word. An index with a key that
+begins no remaining word is rebuilt. So is an index in which another program has switched off that
+option.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def mend_indexes(db: SqliteFile) -> list[str]:
 
 
 def find_indexed(db: SqliteFile, words: Iterable[str]) -> set[str]:
-    """Return those of *words* that a row has."""
+    """Return the *words* that a row has."""
     with db.apart() as tx:
         _create_words(tx)
         values = {"words": json.dumps([*words])}

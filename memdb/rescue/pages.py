@@ -2,9 +2,9 @@
 Rows of a damaged file, read from its pages without SQLite.
 
 SQLite gives up a whole range of rows where one inner page of a table cannot be read. Here each leaf
-page is read by itself. First come those that a table still leads to, then the others, recognised by
-the shape of their rows. Pages of the free list are left out: what was deleted stays deleted.
-Source: https://www.sqlite.org/fileformat2.html
+page is read by itself. First come the pages that a table still leads to, then the others,
+recognised by the form of their rows. Pages in the free list are left out, so deleted rows stay
+deleted. Source: https://www.sqlite.org/fileformat2.html
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ LOCKED_BYTE = 1 << 30
 
 def pointer_pages(page_bytes: int, unused: int, count: int) -> set[int]:
     """
-    Return the pages that only say which page leads to which, in a file that moves its pages.
+    Return the pages that only link other pages, in a file that moves its pages.
 
     Source: https://www.sqlite.org/fileformat2.html#pointer_map_or_ptrmap_pages
 
     Args:
-        unused: Bytes at the end of each page that SQLite leaves alone.
+        unused: Number of bytes at the end of each page that SQLite leaves unused.
         count: Number of pages.
     """
     locked = LOCKED_BYTE // page_bytes + 1
@@ -62,7 +62,7 @@ def pointer_pages(page_bytes: int, unused: int, count: int) -> set[int]:
 
 
 class BrokenPage(Exception):
-    """A page, or a cell of it, is not what the format says."""
+    """A page, or a cell of it, does not follow the format."""
 
 
 class Tree(Record):
@@ -75,17 +75,17 @@ class Tree(Record):
 
 class PageFile:
     """
-    The pages of a SQLite file with its WAL; both are only read.
+    The pages of a SQLite file with its WAL, which are only read.
 
     Attributes:
         page_bytes: Size of a page.
         count: Number of pages.
-        has_wal: Whether pages of the WAL took the place of pages of the file.
+        has_wal: Whether pages of the WAL replace pages of the file.
     """
 
     def __init__(self, path: str, data: bytes | None = None, *, wal: bool = True) -> None:
         """
-        Read the file at *path*; *wal*: with what is committed in its WAL.
+        Read the file at *path*; *wal*: with the commits in its WAL.
 
         Args:
             data: The file with its WAL, if it is encrypted on the disk.
@@ -114,7 +114,7 @@ class PageFile:
         Return the bytes of a page, numbered from 1.
 
         Raises:
-            BrokenPage: there is no such page.
+            BrokenPage: the page does not exist.
         """
         if not 1 <= number <= self.count:
             raise BrokenPage
@@ -126,7 +126,7 @@ class PageFile:
         return page
 
     def tree(self, root: int) -> Tree:
-        """Return what is left of the table or index that begins at page *root*."""
+        """Return the readable part of the table or index that begins at page *root*."""
         rows: list[RawRow] = []
         pages: set[int] = set()
         broken = False
@@ -148,7 +148,7 @@ class PageFile:
 
     def leaf(self, number: int) -> tuple[int, list[RawRow]]:
         """
-        Return kind and rows of a page that nothing leads to.
+        Return kind and rows of a page that no table leads to.
 
         Raises:
             BrokenPage: it is none.
@@ -269,7 +269,7 @@ def record_values(payload: bytes) -> Values:
     Return the values of a record.
 
     Raises:
-        BrokenPage: it is not a record.
+        BrokenPage: the bytes are not a record.
     """
     end, at = varint(payload, 0)
     if end > len(payload):
@@ -291,7 +291,7 @@ def record_values(payload: bytes) -> Values:
 
 
 def _value(kind: int, data: bytes) -> Any:
-    """Return the value of a kind that the head of a record names."""
+    """Return the value of a type in the head of a record."""
     if kind in INTEGER_BYTES:
         return int.from_bytes(data, "big", signed=True)
     if kind == FLOAT:
@@ -337,11 +337,11 @@ def orphans(
     file: PageFile, known: set[int], fits: Callable[[int, RawRow], str | None]
 ) -> Iterator[tuple[str, list[RawRow]]]:
     """
-    Yield the rows of leaf pages that nothing leads to, with the name of their table.
+    Yield the rows of leaf pages that no table leads to, with the name of their table.
 
     Args:
-        known: Pages that belong to something, or to the free list.
-        fits: Returns the table that a row of a kind of page can be of, or None.
+        known: Pages that belong to a table or index, or to the free list.
+        fits: Returns the table to which a row on a kind of page can belong, or None.
     """
     for number in range(2, file.count + 1):
         if number in known:

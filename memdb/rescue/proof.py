@@ -1,15 +1,15 @@
 """
-Proof that a text is gone from the file: take its bytes off the disk, then search for them.
+Prove that a text is gone from the file: remove its bytes from the disk, then search for them.
 
 A DELETE leaves bytes in four places: free pages, the slack of used pages, segments of full-text
 indexes, and the WAL. `purge` removes them. `SqliteProbes.prove` searches the disk, the WAL and the
-copies for pieces and words of the text. A piece that a remaining row also contains was said twice
-and not left behind; every other piece was left behind.
+copies for pieces and words of the text. A piece that a remaining row also contains belongs to that
+row; every other piece was left behind.
 
-First `mend_indexes` rebuilds each full-text index that may contain a word that no row has, however
-short. In the file itself, bytes that belong to no row are searched for pieces and words. Pages of
-small tables are searched for the longer pieces. Messages are read by SQL (ADR-0035, ADR-0060).
-Every byte is searched for the pieces if the WAL could not be emptied, and in other files.
+First `mend_indexes` rebuilds each full-text index that may contain a word of no row, however short.
+In the file itself, bytes that belong to no row are searched for pieces and words. Pages of small
+tables are searched for the longer pieces. Messages are read by SQL (ADR-0035, ADR-0060). Every byte
+is searched for the pieces if the WAL could not be emptied, and in other files.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ class SqliteProbes:
     The pieces and words of forgotten texts.
 
     Attributes:
-        short: How many texts were too short to give one.
+        short: Number of texts that were too short to give a piece.
     """
 
     def __init__(self, db: SqliteFile) -> None:
-        """Start with none; they are searched for in *db*."""
+        """Begin without texts; they are searched for in *db*."""
         self._db = db
         self._pieces: dict[bytes, bool] = {}
         self._stride = 1
@@ -130,16 +130,16 @@ class SqliteProbes:
         self.short = 0
 
     def ask(self, terms: Sequence[Term]) -> None:
-        """Look for places that still say all *terms*, as a search would find them."""
+        """Look for places that still contain all *terms*, as a search would find them."""
         self._asked = [*terms]
 
     def add(self, values: Iterable[str | bytes | None], *, summary: bool = False) -> None:
         """
-        Add texts, or bytes as they are stored; None and "" are nothing.
+        Add texts, or bytes as they are stored; None and "" are skipped.
 
         Args:
-            summary: They are texts of summaries: a piece that spans two
-                messages may also be in a summary that stays or is rewritten.
+            summary: Whether they are texts of summaries: a piece over two messages may also be in a
+                summary that stays or is rewritten.
         """
         for value in values:
             if not value:
@@ -168,7 +168,7 @@ class SqliteProbes:
         return self._pieces
 
     def words(self) -> list[str]:
-        """Return the longest words as an index contains them."""
+        """Return the longest words in the form of an index."""
         scratch = open_temporary()
         try:
             scratch.run(CREATE_TEXTS)
@@ -184,20 +184,20 @@ class SqliteProbes:
         mend_indexes(self._db)
 
     def purge(self) -> list[str]:
-        """Remove every byte that is not part of a row; see `purge`."""
+        """Remove every byte that belongs to no row; see `purge`."""
         return purge(self._db)
 
     def prove(self, notices: list[str], scopes: Sequence[int]) -> Proof:
         """
-        Return what is left of the texts in the file, its WAL and the copies beside it.
+        Return the remains of the texts in the file, its WAL and the copies beside it.
 
         Args:
             notices: What `purge` returned.
-            scopes: Places of these scopes are named, others are not reported.
+            scopes: Places in these scopes are named, and others are not reported.
 
         Cost: 1 ms per MB of the file, 10 µs per row of the scope; 0.3 s per MB of WAL and copies.
 
-        Transaction: one read; the files are read as they lie on the disk.
+        Transaction: one read; the files are read from the disk.
         """
         db = self._db
         words = self.words()
@@ -240,7 +240,7 @@ class SqliteProbes:
         )
 
     def _search_files(self, search: _FileSearch, notices: list[str]) -> None:
-        """Search the file and what lies beside it."""
+        """Search the file and the files beside it."""
         db = self._db
         for name, path in _files(db):
             search.places[name] = None  # an empty WAL too
@@ -253,7 +253,7 @@ class SqliteProbes:
     def _search_pages(
         self, search: _FileSearch, name: str, read: Callable[[int, int], bytes], size: int
     ) -> None:
-        """Search the file itself: its dead bytes for everything, some tables for pieces."""
+        """Search the file itself: its dead bytes for all probes, some tables for pieces."""
         pages = _sort_pages(self._db, read, size)
         if pages is None:
             return self._search_all(search, name, read, size)
@@ -273,7 +273,7 @@ class SqliteProbes:
 
 
 def _pieces(data: bytes) -> list[bytes]:
-    """Return up to 16 pieces, the first and the last included; all of a short text."""
+    """Return up to 16 pieces, including the first and the last; all pieces of a short text."""
     last = len(data) - PIECE_BYTES
     if last <= PIECE_BYTES // 2:
         return [data]
@@ -284,12 +284,12 @@ def _pieces(data: bytes) -> list[bytes]:
 
 def purge(db: SqliteFile) -> list[str]:
     """
-    Remove every byte that is not part of a row; return what prevented it.
+    Remove every byte that belongs to no row; return what prevented it.
 
-    Needs as much free disk as the file is large, and keeps other writers
-    waiting. Cost: 1 s per 20,000 messages, and 1 s per 100 MB.
+    It needs as much free disk as the file is large, and other writers wait. Cost: 1 s per 20,000
+    messages, and 1 s per 100 MB.
 
-    Transaction: several of its own, not inside another. Each leaves a sound file.
+    Transaction: several of its own, not inside another. The file is sound after each of them.
     """
     db.refuse_inside("purge")
     try:
@@ -309,8 +309,8 @@ class _FileSearch:
     The probes, and the places where each was found.
 
     Attributes:
-        probes: What is searched for.
-        found: Places by probe, without the probes that were explained.
+        probes: The searched pieces and words.
+        found: Places by probe, without probes that were explained.
         places: What was searched.
     """
 
@@ -320,7 +320,7 @@ class _FileSearch:
         self.places: dict[str, None] = {}
 
     def add(self, probes: list[bytes], data: bytes, place: str) -> None:
-        """Search *data* from *place* for *probes* and note those that it holds."""
+        """Search *data* from *place* for *probes*, and note those that it contains."""
         self.places[place] = None
         for probe in ByteSearch(probes).find(data):
             self.note(probe, place)
@@ -330,13 +330,13 @@ class _FileSearch:
         self.found.setdefault(probe, set()).add(place)
 
     def explain(self, probes: Iterable[bytes]) -> None:
-        """Drop probes that something which remains holds."""
+        """Drop probes that a remaining row contains."""
         for one in probes:
             self.found.pop(one, None)
 
 
 def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
-    """Yield name and path of each file but the -shm, which contains numbers of pages only."""
+    """Yield name and path of each file except the -shm, which contains only numbers of pages."""
     if db.path == MEMORY:
         return
     folder, name = os.path.split(db.path)
@@ -350,9 +350,9 @@ def _files(db: SqliteFile) -> Iterator[tuple[str, str]]:
 @contextmanager
 def _opened(db: SqliteFile, path: str) -> Iterator[tuple[Callable[[int, int], bytes], int]]:
     """
-    Return a function that reads a file as it is on the disk, by offset and length, and its size.
+    Return a function that reads a file on the disk by offset and length, and its size.
 
-    An encrypted file is read as its key opens it, in memory.
+    An encrypted file is decrypted with its key, in memory.
     """
     if db.key is not None and path == db.path:
         with translated_errors(), db.apart(writable=False) as tx:
@@ -375,7 +375,7 @@ def _sort_pages(
     """
     Return the dead bytes of a file, and its pages without those of `PLAIN_TABLES`.
 
-    None if they cannot be told from others.
+    None if they cannot be distinguished from others.
     """
     with db.read() as tx:
         roots = [root for (root,) in tx.all(SELECT_ROOTS, {"names": json.dumps([*PLAIN_TABLES])})]
@@ -393,7 +393,7 @@ def _sort_pages(
 
 
 def _has_other_tables(db: SqliteFile) -> bool:
-    """Return whether there are tables of other programs, or samples that the planner keeps."""
+    """Return whether there are tables of other programs, or statistics of the query planner."""
     with db.read() as tx:
         return bool(list_other_tables(tx)) or tx.one(SELECT_SAMPLES) is not None
 

@@ -1,5 +1,5 @@
 """
-`memdb.recover` and `memdb.restore`: a sound file out of a damaged one, or out of a backup.
+`memdb.recover` and `memdb.restore`: make a sound file from a damaged one or from a backup.
 """
 
 from __future__ import annotations
@@ -62,24 +62,24 @@ def recover(
     key: AnyKey | None = None,
 ) -> Recovery:
     """
-    Make a sound file at *path* of what can be read of the file *damaged*, which stays unchanged.
+    Make a sound file at *path* from the readable rows of *damaged*, which stays unchanged.
 
-    Rows are read page by page. Those that do not match their hash are left out,
-    and so is what they alone held. Scopes and sessions are rebuilt if only their content is left.
-    So are entries that others refer to, inactive and with the text of their last earlier version.
-    Words, sketches, counters and summaries that are incomplete are derived again; vectors too, by
-    the next work on the file.
+    Rows are read page by page. Rows that do not match their hash are left out, and so are rows that
+    need them. Scopes and sessions are rebuilt if only their content remains. Entries that others
+    refer to are rebuilt too, inactive and with the text of their last earlier version. Words,
+    sketches, counters and incomplete summaries are computed again; vectors too, by the next
+    background work.
 
     Args:
-        key: Key of an encrypted file, as in `memdb.open`; the new one gets it too. Of such a file
-            only the pages before the first damaged one can be read.
+        key: Key of an encrypted file, as in `memdb.open`; the new one gets it too. If it is
+            encrypted, only the pages before the first damaged one can be read.
 
     Returns:
         How many rows of each table the new file has, and how many were left out.
 
     Raises:
-        AlreadyExists: something is at *path*.
-        FileError: *damaged* cannot be read, or holds nothing of a memdb file.
+        AlreadyExists: a file is at *path*.
+        FileError: *damaged* cannot be read, or contains no row of a memdb file.
 
     Cost: 1 s per 10 MB; memory for four times the file.
     """
@@ -126,7 +126,11 @@ def recover(
 
 
 def _fill(db: SqliteEngine, found: found_rows.Found) -> tuple[dict[str, int], int]:
-    """Store what was found; return by table the rows rebuilt, and the segments taken apart."""
+    """
+    Store the rows that were found.
+
+    Return by table the rebuilt rows, and the segments taken apart.
+    """
     with db.without_foreign_keys(), db.write() as tx:
         found_rows.insert_rows(tx, found)
         found_rows.keep_meta(tx, found)
@@ -147,8 +151,8 @@ def _reopen_segments(tx: Tx) -> int:
     """
     Move messages of incomplete segments back into their rows, and remove damaged ones.
 
-    A segment says how many messages it holds: if the row of one is lost, the
-    others are better off without it.
+    If the row of one message is lost, its segment no longer has the right number of messages. So
+    the others are moved out.
 
     Returns:
         How many segments were incomplete.
@@ -174,8 +178,8 @@ def _complete_entries(tx: Tx) -> int:
     """
     Rebuild each lost entry that a row refers to, inactive; return how many.
 
-    It says what its last earlier version said. So what it superseded does not come back
-    as if it still held, and the history of both stays.
+    Its text is that of its last earlier version. So the entries that it superseded do not become
+    valid again, and the history of both stays.
     """
     count = 0
     for found in found_rows.lost_entries(tx):
@@ -204,7 +208,7 @@ def _complete_blobs(tx: Tx) -> int:
 
 
 def _drop_summaries(tx: Tx) -> None:
-    """Remove all summaries of each session if one is lost or wrong."""
+    """Remove all summaries of each session that lost one or has a wrong one."""
     while True:
         found = (*checks.by_rules(tx, SUMMARY_RULES), *summaries.check(tx))
         uids = [finding.text.split()[1] for finding in found]
@@ -222,8 +226,8 @@ def restore(
     """
     Put the file *backup* in place of the file at *path*, which is kept beside it.
 
-    The backup is checked first, page by page. The -wal of the old file goes with
-    it: SQLite would play it into the backup.
+    The backup is checked first, page by page. The -wal of the old file is moved too, because SQLite
+    would apply it to the backup.
 
     Args:
         dry_run: Check everything, and change nothing.
@@ -280,10 +284,10 @@ def restore(
 
 def _lock(path: str) -> apsw.VFSFile | None:
     """
-    Return what nobody else can open the file beside; None if there is none.
+    Return a lock that excludes all other connections; None if there is no file.
 
     Raises:
-        Busy: somebody has the file open.
+        Busy: another connection has the file open.
     """
     if not os.path.lexists(path):
         return None
@@ -305,17 +309,17 @@ def rekey(
     """
     Change the key of the encrypted file at *path*.
 
-    A new file replaces the old one when it is whole and on the disk. A process that ends
-    before leaves the old key, after it the new one. Backups keep theirs.
+    The new file replaces the old one when it is complete and on the disk. If the process ends
+    before that, the old key is valid; after it, the new one. Backups keep theirs.
 
     Args:
         new_key: A passphrase, 32 bytes, or a function that returns one of them.
-        key: The present one, as in `memdb.open`.
+        key: The present key, as in `memdb.open`.
         progress: Called with (done, total) pages.
 
     Raises:
         Busy: a program has the file open.
-        KeyMissing, WrongKey: *key* does not open it, or it is not encrypted.
+        KeyMissing, WrongKey: *key* does not open the file, or the file is not encrypted.
         InvalidInput: *new_key* is not a key.
 
     Cost: 1 s per 100 MB, and as much free disk as the file is large.
@@ -343,7 +347,7 @@ def rekey(
 
 
 def _free_name(path: str) -> str:
-    """Return a name beside *path* that nothing has."""
+    """Return a free name beside *path*."""
     number = 1
     while os.path.lexists(f"{path}.replaced-{number}"):
         number += 1

@@ -1,7 +1,7 @@
 """
-Rows that remain after something was forgotten, and what of it they say too.
+Rows that remain after something was forgotten and contain parts of it.
 
-A text that a row of the same scope contains is named there. Rows of other scopes are not
+If a row of the same scope contains a text, that row is named. Rows of other scopes are not
 reported, because that would show one user the words of another.
 """
 
@@ -59,13 +59,13 @@ SELECT counter FROM (SELECT DISTINCT counter FROM messages WHERE counter IS NOT 
 
 class Remaining:
     """
-    Rows that contain some byte strings, or the words that a query named.
+    Rows that contain some byte strings, or the words of a query.
 
     Attributes:
-        said: Strings that a row of the own scopes says. A summary may say only those that
+        said: Strings that a row of the own scopes contains. A summary may contain only those that
             come from summaries.
-        summarized: Other strings that a summary of the own scopes says: they stayed in it.
-        places: Some of the rows that say one, by name.
+        summarized: Other strings that a summary of the own scopes contains: they stayed in it.
+        places: Some of the rows that contain one, by name.
         still: Rows of the own scopes that contain every word.
     """
 
@@ -87,7 +87,7 @@ class Remaining:
         self.still: dict[str, None] = {}
 
     def read_own(self, tx: Tx) -> None:
-        """Read the rows of the own scopes, twice if words are asked for. Cost: 5 µs per row."""
+        """Read the rows of the own scopes, twice if words are searched. Cost: 5 µs per row."""
         batch: list[TextRow] = []
         size = 0
         for row in chain.from_iterable(text_rows(tx, *one) for one in self._own):
@@ -105,7 +105,11 @@ class Remaining:
         self.summarized -= self.said
 
     def said_by_others(self, tx: Tx, wanted: set[bytes]) -> set[bytes]:
-        """Return those of *wanted* that rows of other scopes say; stops when it has all."""
+        """
+        Return the *wanted* strings that rows of other scopes contain.
+
+        Stop when all are found.
+        """
         found: set[bytes] = set()
         common = ((0, ("",), text.encode()) for (text,) in tx.all(SELECT_COMMON))
         lows = [0, *(high + 1 for _, high in self._own)]

@@ -404,7 +404,7 @@ class _ChunkWriter:
         self._each("session", lines, write)
 
     def _be_same(self, row: int, line: Line) -> None:
-        """Create a session that two devices created: with the uid of the older one."""
+        """Set the lower uid and the earlier time of a session that two devices created."""
         here = sessions.place_of(self._tx, row)
         older = {name: min(here[name], line[name]) for name in ("uid", "created_ms")}
         if here != here | older:
