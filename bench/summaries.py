@@ -119,7 +119,7 @@ def extractive(leaf: Leaf, limit: int) -> str:
 
 
 WAYS: dict[str, Way] = {
-    "extractive-1": extractive,
+    "extractive-2": extractive,
     "first sentences": first_sentences,
     "first of each": one_of_each,
     "random": random_sentences,
@@ -221,7 +221,7 @@ def main() -> None:
                 for kind in KINDS
             ]
             print(f"  {way_name:16}" + "".join(f"{value:13.3f}" for value in row))
-    print(f"extractive-1: {took_ms(files[0]):.2f} ms per leaf (median)")
+    print(f"extractive-2: {took_ms(files[0]):.2f} ms per leaf (median)")
     print(units.line())
 
 

@@ -16,8 +16,8 @@ Below are the calls that a program makes first. All names can be imported from
     lists               Page (of every list: `next` is where the page after it begins)
     entries             Entry NewEntry Remembered EntryVersion Link Extracted
                         Candidate Outcome (memdb.models.entries)
-    summaries           Summary SummaryTree SummaryText Expansion Compacted Archived
-                        ArchivedSpan SourceItem (memdb.models.summaries)
+    summaries           Summary SummaryText Expansion Compacted Archived ArchivedSpan
+                        SourceItem (memdb.models.summaries), SummaryTree
     artifacts           Artifact ArtifactVersion
     items               Item FoundItem, PutItem FindItem DeleteItem (for a batch), ItemOrder
     removal             Receipt Proof PreviewRow Secret SecretPlace, find_secrets
@@ -183,7 +183,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.models.summaries import SourceItem as SourceItem
     from memdb.models.summaries import Summary as Summary
     from memdb.models.summaries import SummaryText as SummaryText
-    from memdb.models.summaries import SummaryTree as SummaryTree
     from memdb.models.types import Durability as Durability
     from memdb.models.types import EntryFields as EntryFields
     from memdb.models.types import ExportFormat as ExportFormat
@@ -218,6 +217,7 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.rescue.recovery import recover as recover
     from memdb.rescue.recovery import rekey as rekey
     from memdb.rescue.recovery import restore as restore
+    from memdb.summaries.tree import SummaryTree as SummaryTree
     from memdb.text.secrets import find_secrets as find_secrets
     from memdb.text.secrets import redact_secrets as redact_secrets
 
@@ -268,9 +268,10 @@ _HOMES = {
     ),
     "memdb.models.settings": "Category Settings",
     "memdb.models.summaries": (
-        "Archived ArchivedSpan Compacted Expansion SourceItem Summary SummaryText SummaryTree"
+        "Archived ArchivedSpan Compacted Expansion SourceItem Summary SummaryText"
     ),
     "memdb.rescue.recovery": "recover rekey restore",
+    "memdb.summaries.tree": "SummaryTree",
     "memdb.text.secrets": "find_secrets redact_secrets",
     "memdb.models.types": (
         "Durability EntryFields ExportFormat FilePart Image ItemOrder Kind MergePolicy "

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from memdb.models.messages import Artifact, ArtifactVersion
     from memdb.models.record import Page
     from memdb.models.reports import StateValue, TextDiff
-    from memdb.models.summaries import Compacted, Expansion, Summary, SummaryTree
+    from memdb.models.summaries import Compacted, Expansion, Summary
     from memdb.models.types import ArtifactOrder, EntryFields, EntryOrder, When
     from memdb.records.scopes import ScopeRef
+    from memdb.summaries.tree import SummaryTree
     from memdb.tables.state import Place
 
 

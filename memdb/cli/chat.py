@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
     from memdb.cli.base import Call
     from memdb.models.messages import ContextWindow, Message, Piece
-    from memdb.models.summaries import Archived, Expansion, SummaryTree
+    from memdb.models.summaries import Archived, Expansion
     from memdb.models.types import MessageFormat, Role
+    from memdb.summaries.tree import SummaryTree
 
 SUMMARY_COLUMNS = (
     Column("SPAN", lambda one: f"{'  ' * one.depth}{span_of(one)}"),

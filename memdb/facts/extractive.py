@@ -3,8 +3,8 @@ Extractive summarizer: the most informative sentences of the source, unchanged.
 
 It is the default, and needs no model, table or network. Each sentence is a set of weighted terms
 (numbers, file names, names, words). Sentences are taken greedily by the weight per token of their
-terms that the summary lacks, so repetition gains nothing. They keep their order. The result is
-counted before it is returned.
+terms that the summary lacks, so repetition gains nothing. They keep their order, and are taken
+whole or left out. The result is counted before it is returned.
 
 Source: Nenkova & Vanderwende 2005 (SumBasic: words of the source as weights);
 Lin & Bilmes 2010 (budgeted greedy by gain / cost^r, lazily).
@@ -16,12 +16,14 @@ import heapq
 import re
 from bisect import bisect_right
 from collections import Counter
+from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
 
 from memdb.facts import sentences
 from memdb.models.summaries import SummaryText
 from memdb.text.resources import compiled
+from memdb.text.terms import query_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 # Characters read of one source, shared fairly by its items: 35 ms at worst.
 _MAX_CHARS = 24_576
-_MAX_SENTENCES = 400
+_CHARS_PER_SENTENCE = 61
 _MAX_WHO_CHARS = 32
 
 # Found with bench/summaries.py on its tuning conversations; those of tools, code
@@ -40,15 +42,15 @@ _COVERED = 0.05  # the share of its weight that a term keeps once the text has i
 _COST_POWER = 0.8
 _COST_BASE = 2
 _SPREAD = 0.05
+# A summary's sentence whose pairs of terms stand in two sentences on average is a fact of its
+# own ("Ben prefers coffee"), though each of its terms is known.
+_RARE = 0.5
 _QUESTION = 0.5
 _DECISION = 1.2
 _TELLING = 3.0
 _OUTPUT = 0.4
 _CODE_LINE = 0.3
 _LEAST_WORTH = 1.3
-# A sentence may take this share of the tokens, but always so many.
-_ROOM = 0.7
-_LEAST_ROOM = 12
 _BARE_CHARS = 24
 _SLACK_TOKENS = 4
 _TRIES = 4
@@ -62,7 +64,9 @@ _SAID = r"([^\s:][^:]{0,40}): +(?=\S)"
 class _Sentence:
     """A candidate sentence with its value and its cost."""
 
-    __slots__ = tuple("cost factor item last new per_token shown terms text who worth".split())
+    __slots__ = tuple(
+        "cost factor is_rare item last new per_token shown terms text who worth".split()
+    )
 
     def __init__(self, item: int, who: str, text: str, factor: float) -> None:
         self.item = item
@@ -70,31 +74,40 @@ class _Sentence:
         self.text = text
         self.factor = factor
         self.cost = 0
-        self.worth = self.new = self.per_token = 0.0
+        self.is_rare = False
+        self.worth = self.new = 0.0
+        self.per_token = 1.0
         self.terms: dict[str, float] = {}
         self.shown: dict[str, str] = {}
 
 
 class ExtractiveSummarizer:
     """
-    Selects and shortens sentences of the source; writes none of its own.
+    Selects sentences of the source; writes none of its own.
 
     Cost: 10 chat messages of 35 tokens take 1.4 ms, 5 MB in one message 3 to 35 ms. Of
     LoCoMo's answers a third of the tokens keeps 77 % of the words, of its questions
-    75 %; the best baseline keeps 45 and 44 (`python bench/summaries.py`, confirming
-    conversations, cl100k_base).
+    75 %; the best baseline keeps 45 and 44. A summary of summaries, a third again,
+    keeps 48 and 50 (`python bench/summaries.py`, confirming conversations, cl100k_base).
     """
 
-    __slots__ = ("_count_many",)
+    __slots__ = ("_count_many", "_most")
 
-    def __init__(self, count_many: Callable[[Sequence[str]], list[int]]) -> None:
-        """Count tokens by *count_many*, which returns one number from 0 per text."""
+    def __init__(
+        self, count_many: Callable[[Sequence[str]], list[int]], most_chars: int = _MAX_CHARS
+    ) -> None:
+        """
+        Count tokens by *count_many*, which returns one number from 0 per text.
+
+        *most_chars*: characters to read of one source, 24,576 at least. Time is proportional.
+        """
         self._count_many = count_many
+        self._most = max(most_chars, _MAX_CHARS)
 
     @property
     def name(self) -> str:
-        """Always "extractive-1"; another algorithm gets another name."""
-        return "extractive-1"
+        """Always "extractive-2"; another algorithm gets another name."""
+        return "extractive-2"
 
     @property
     def quality(self) -> str:
@@ -102,18 +115,22 @@ class ExtractiveSummarizer:
         return "extractive"
 
     def summarize(
-        self, source: Sequence[SourceItem], *, depth: int, limit_tokens: int
+        self,
+        source: Sequence[SourceItem],
+        *,
+        depth: int,  # noqa: ARG002 (of `Summarizer`)
+        limit_tokens: int,
     ) -> SummaryText:
         """
         Return the most informative sentences of *source* within *limit_tokens*.
 
-        A line has consecutive sentences of one speaker, `who: ...`. Of a long source only 24,576
-        characters are read, the head and tail of each item.
+        A line has consecutive sentences of one speaker, `who: ...`. Of a long
+        source only *most_chars* are read, the head and tail of each item. A sentence
+        is cut only if none fits; it ends in an ellipsis then, if that fits.
 
         Args:
             source: Messages, or summaries one level down, oldest first.
-            depth: Above 0, the text of an item is read as lines `who: ...`. Each item has an equal
-                share of the tokens before any gets more.
+            depth: Not used. The text of a summary is read as lines `who: ...`.
             limit_tokens: Most tokens of the text, from 1; never exceeded,
                 whatever the counter.
 
@@ -121,30 +138,26 @@ class ExtractiveSummarizer:
             The text is '' only if *source* has only white space, or if the counter allows no
             character. The hint names up to 8 things that were left out, or is None.
         """
-        found = _read(source)
+        found = _read(source, self._most)
         if not found:
             return SummaryText("")
         found = _weighed(found, source)
         best = max(found, key=lambda one: one.worth * one.factor)
-        found = _worthwhile(found) or [best]
-        text = self._within(found, depth, limit_tokens) or self._clipped(best, limit_tokens)
+        found = _worthwhile(found, self._most // _CHARS_PER_SENTENCE) or [best]
+        text = self._within(found, limit_tokens) or self._clipped(best, limit_tokens)
         return SummaryText(text, self._hint(found, text))
 
-    def _within(self, found: list[_Sentence], depth: int, limit: int) -> str:
+    def _within(self, found: list[_Sentence], limit: int) -> str:
         """Return a text of at most *limit* tokens; '' if no sentence fits."""
         speakers = sorted({one.who for one in found})
         counts = self._count_many(
             [f" {one.text}" for one in found] + [f"\n{who}:" if who else "\n" for who in speakers]
         )
         costs = dict(zip(speakers, counts[len(found) :], strict=True))
-        items = len({one.item for one in found}) if depth > 0 else 1
-        room = max(_LEAST_ROOM, round(limit * _ROOM / items**0.5))
         for one, cost in zip(found, counts, strict=False):
             one.cost = cost
-            if cost + costs[one.who] > room and len(found) > 1:
-                _shorten(one, (room - costs[one.who]) / max(1, cost))
-            one.per_token = one.factor / float(one.cost + _COST_BASE) ** _COST_POWER
-        choice = _Choice(found, costs, shares=depth > 0)
+            one.per_token *= one.factor / float(one.cost + _COST_BASE) ** _COST_POWER
+        choice = _Choice(found, costs)
         budget = limit
         text = ""
         for _ in range(_TRIES):
@@ -175,9 +188,13 @@ class ExtractiveSummarizer:
         return next((one for one, n in zip(letters, counts, strict=True) if n <= limit), "")
 
     def _longest(self, text: str, cuts: Sequence[int], limit: int) -> str:
-        """Return the start of *text* up to the last of *cuts* that fits, or ''."""
-        fit = bisect_right(cuts, limit, key=lambda cut: self._count_many([text[:cut]])[0])
-        return text[: cuts[fit - 1]] if fit else ""
+        """Return the start of *text* to the last of *cuts* that fits, or ''; marked if possible."""
+        for mark in ("\u2026", ""):
+            marks = [mark if cut < len(text) else "" for cut in cuts]
+            made = [text[:cut] + end for cut, end in zip(cuts, marks, strict=True)]
+            if fit := bisect_right(made, limit, key=lambda one: self._count_many([one])[0]):
+                return made[fit - 1]
+        return ""
 
     def _hint(self, found: list[_Sentence], text: str) -> str | None:
         """Return the weightiest terms that are not in *text*, or None."""
@@ -203,10 +220,10 @@ class ExtractiveSummarizer:
         return ", ".join(kept) or None
 
 
-def _read(source: Sequence[SourceItem]) -> list[_Sentence]:
+def _read(source: Sequence[SourceItem], most: int) -> list[_Sentence]:
     """Return the sentences of *source*, in order; fillers only if nothing else is there."""
     found: list[_Sentence] = []
-    for place, (item, limit) in enumerate(zip(source, _shares(source), strict=True)):
+    for place, (item, limit) in enumerate(zip(source, _shares(source, most), strict=True)):
         for part in filter(None, sentences.head_and_tail(item.text, limit)):
             found.extend(_of_message(place, item, part) if item.role else _of_summary(place, part))
     if not found:
@@ -217,9 +234,9 @@ def _read(source: Sequence[SourceItem]) -> list[_Sentence]:
     return found
 
 
-def _shares(source: Sequence[SourceItem]) -> list[int]:
+def _shares(source: Sequence[SourceItem], most: int) -> list[int]:
     """Return the number of characters to read of each item: short items whole, others equally."""
-    left, shares = _MAX_CHARS, [0] * len(source)
+    left, shares = most, [0] * len(source)
     order = sorted(range(len(source)), key=lambda place: (len(source[place].text), place))
     for done, place in enumerate(order):
         shares[place] = min(len(source[place].text), left // (len(order) - done))
@@ -287,6 +304,7 @@ def _weighed(found: list[_Sentence], source: Sequence[SourceItem]) -> list[_Sent
         elif asks and all(map(str.isalpha, one.terms)):
             one.factor *= _QUESTION
     often = Counter(key for one in found for key in one.terms)
+    _weigh_habits([one for one in found if not source[one.item].role])
     for one in found:
         for key, weight in one.terms.items():
             if often[key] > 1:
@@ -295,73 +313,83 @@ def _weighed(found: list[_Sentence], source: Sequence[SourceItem]) -> list[_Sent
     return found
 
 
-def _shorten(one: _Sentence, share: float) -> None:
-    """Cut a sentence to *share* of its characters, at a space if there is one."""
-    end = int(len(one.text) * share) - 1
-    if end <= 0:
-        return
-    space = one.text.rfind(" ", end // 2, end + 1)
-    one.text = one.text[: space if space > 0 else end].rstrip(" ,;:") + "\u2026"
-    one.cost = int(one.cost * share) + 1
-    lower = one.text.lower()
-    one.terms = {key: weight for key, weight in one.terms.items() if key in lower}
-    one.worth = sum(one.terms.values())
+def _weigh_habits(found: list[_Sentence]) -> None:
+    """
+    Set a lower rate for the sentences that summaries repeat, since they are seldom facts.
+
+    The factor of the rate is the mean of 1 / n over a sentence's neighbouring terms that stand
+    together in n sentences. In the few messages of a leaf a repetition is the topic.
+    """
+    often = Counter(pair for one in found for pair in pairwise(one.terms))
+    for one in found:
+        if rarity := [1 / often[pair] for pair in pairwise(one.terms)]:
+            one.per_token = sum(rarity) / len(rarity)
+            one.is_rare = one.per_token >= _RARE
 
 
-def _worthwhile(found: list[_Sentence]) -> list[_Sentence]:
-    """Return the sentences with content; of many only the best."""
-    best = heapq.nlargest(_MAX_SENTENCES, [one.worth * one.factor for one in found])
-    least = max(_LEAST_WORTH, best[-1])
-    return [one for one in found if one.worth * one.factor >= least][:_MAX_SENTENCES]
+def _value(one: _Sentence) -> float:
+    return one.worth * one.factor * one.per_token
+
+
+def _worthwhile(found: list[_Sentence], most: int) -> list[_Sentence]:
+    """Return the sentences with content, the best of them if there are more than *most*."""
+    found = [one for one in found if one.worth * one.factor >= _LEAST_WORTH]
+    places = range(len(found))
+    best = heapq.nlargest(most, places, key=lambda one: _value(found[one]))
+    return [found[place] for place in sorted(best)]
 
 
 class _Choice:
     """Chooses sentences for a budget; can be called repeatedly."""
 
-    def __init__(self, found: list[_Sentence], costs: dict[str, int], *, shares: bool) -> None:
+    def __init__(self, found: list[_Sentence], costs: dict[str, int]) -> None:
         self._found = found
         self._costs = costs
-        self._shares = shares
+        self._places = {one: place for place, one in enumerate(found)}
         self._containing: dict[str, list[_Sentence]] = {}
         for one in found:
             for key in one.terms:
                 self._containing.setdefault(key, []).append(one)
 
     def choose(self, budget: int) -> list[_Sentence]:
-        """Return the most valuable sentences for *budget* tokens, in order."""
-        self._taken: set[int] = set()
+        """
+        Return the most valuable sentences for *budget* tokens, in order.
+
+        Of summaries the rare ones come first: those with new terms, then all. The rest fills up.
+        """
+        self._taken: list[_Sentence] = []
         self._covered: set[str] = set()
+        self._words: set[tuple[str, ...]] = set()
         self._items: Counter[int] = Counter()
         for one in self._found:
             one.new = one.worth
-        left = budget
-        if self._shares:
-            items = sorted({one.item for one in self._found})
-            for done, item in enumerate(items):
-                share = left // (len(items) - done)
-                left += self._take(share, item) - share
-        self._take(left, None)
-        return [self._found[place] for place in sorted(self._taken)]
+        rare = [one for one in self._found if one.is_rare]
+        left = self._take(budget, rare)
+        for one in rare:
+            one.new = one.worth
+        left = self._take(left, rare)
+        self._take(left, [one for one in self._found if not one.is_rare])
+        return sorted(self._taken, key=self._places.__getitem__)
 
-    def _take(self, budget: int, item: int | None) -> int:
-        """Add sentences of *item*, or of all; return the rest of *budget*."""
-        queue = [
-            (-self._rate(one), place)
-            for place, one in enumerate(self._found)
-            if place not in self._taken and item in (None, one.item)
-        ]
+    def _take(self, budget: int, some: list[_Sentence]) -> int:
+        """Add sentences of *some* while *budget* lasts; return the rest of it."""
+        queue = [(-self._rate(one), place) for place, one in enumerate(some)]
         heapq.heapify(queue)
         while queue:
             _, place = heapq.heappop(queue)
-            one = self._found[place]
+            one = some[place]
             rate = self._rate(one)
             if queue and -rate > queue[0][0]:
                 heapq.heappush(queue, (-rate, place))
                 continue
             cost = one.cost + (0 if self._items[one.item] else self._costs[one.who])
-            if cost <= budget and one.new * one.factor >= _LEAST_WORTH:
+            if cost > budget or one.new * one.factor < _LEAST_WORTH:
+                continue
+            words = tuple(query_words(one.text))
+            if words not in self._words:
                 budget -= cost
-                self._taken.add(place)
+                self._words.add(words)
+                self._taken.append(one)
                 self._cover(one)
         return budget
 

@@ -1,5 +1,5 @@
 """
-Value classes of summaries: sources, summaries, trees and pages.
+Value classes of summaries: sources, summaries and pages.
 
 Apart from `memdb.models.messages`, because a program that only reads and writes
 messages never loads them.
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 # is made without a model, 'model' by one.
 QUALITIES = ("fallback", "extractive", "model")
 
-# Mark a range of messages that a text leaves out.
+# Marks a range of messages that a text leaves out.
 OMITTED = "[Messages {first}-{last} are not shown here.]"
-UNCONDENSED = "[Messages {first}-{last} have no summary yet.]"
 
 
 class SourceItem(Record):
@@ -99,71 +98,6 @@ class Summary(Record):
     def message_count(self) -> int:
         """The number of seqs in its span."""
         return self.last_seq - self.first_seq + 1
-
-
-class SummaryTree(Record):
-    """
-    All summaries of a session, and the span that has none yet.
-
-    Attributes:
-        summaries: By depth, deepest first, then by place.
-        first_raw_seq: The first seq after the summarised ones; all from there
-            to *last_seq* are messages only.
-        head_seq: Messages 1 to this one are the system text at the start, which
-            is never summarised; 0 if there is none.
-    """
-
-    summaries: tuple[Summary, ...]
-    head_seq: int
-    first_raw_seq: int
-    last_seq: int
-
-    _numbered = ("summaries",)
-
-    @property
-    def frontier(self) -> tuple[Summary, ...]:
-        """The summaries that no other covers, oldest first: together they cover each seq once."""
-        roots = [summary for summary in self.summaries if summary.condensed_into is None]
-        return tuple(sorted(roots, key=lambda summary: summary.first_seq))
-
-    def text(self, budget_tokens: int) -> str:
-        """
-        Return the summaries as one text within a budget, oldest first, a line break between two.
-
-        It covers all of the frontier if that fits, else the end of it, and the first line names the
-        messages that are not covered. The last line names those without a summary, which `compact`
-        makes. If the budget allows more, the summaries below replace one, the newest first.
-
-        Args:
-            budget_tokens: Most tokens, 0 or more, by the counter of the summaries. The text is ""
-                where the lines that name messages do not fit: each character counts as a token.
-        """
-        chosen = [*self.frontier]
-        mark = end = ""
-        if self.first_raw_seq <= self.last_seq:
-            end = UNCONDENSED.format(first=self.first_raw_seq, last=self.last_seq)
-        left = budget_tokens - sum(one.tokens + 1 for one in chosen) - len(end)
-        while left < len(mark) and chosen:
-            gone = chosen.pop(0)
-            left += gone.tokens + 1
-            mark = OMITTED.format(first=self.head_seq + 1, last=gone.last_seq)
-        left -= len(mark)
-        if left < 0:
-            return ""
-        waiting = [*chosen]
-        while waiting:
-            summary = waiting.pop()
-            below = sorted(
-                (one for one in self.summaries if one.condensed_into == summary.id),
-                key=lambda one: one.first_seq,
-            )
-            more = sum(one.tokens + 1 for one in below) - summary.tokens - 1
-            if below and more <= left:
-                left -= more
-                place = chosen.index(summary)
-                chosen[place : place + 1] = below
-                waiting += below
-        return "\n".join(filter(None, (mark, *(one.text for one in chosen), end)))
 
 
 class Expansion(Record):

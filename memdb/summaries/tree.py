@@ -6,18 +6,23 @@ Every summary leads back to its messages, one level at a time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from memdb.errors import InvalidInput, NotFound
+from memdb.errors import InvalidInput, NotFound, PortError
+from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.models.ids import MAX_NUMBER, MAX_SEQ, is_branch, scope_of, scope_range
-from memdb.models.summaries import Expansion, Summary, SummaryTree
+from memdb.models.record import Record
+from memdb.models.summaries import OMITTED, Expansion, Summary
 from memdb.records.scopes import find_session
 from memdb.summaries.planning import covered_seq, head_seq
+from memdb.summaries.summarizer import items_of_summaries
 from memdb.tables import messages, sessions, summaries
+from memdb.text.tokens import counter_by_name
 from memdb.text.validate import int_value, text_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from memdb.engine.base import Engine, Tx
     from memdb.records.scopes import ScopeRef
@@ -26,6 +31,106 @@ if TYPE_CHECKING:
 # Summaries or messages per page of an expansion.
 PAGE = 50
 MAX_PAGE = 1_000
+
+# Tokens of extracts that a text is chosen from, per token of the text: all leaves of most sessions.
+READ_SHARE = 10
+
+UNCONDENSED = "[Messages {first}-{last} have no summary yet.]"
+
+
+class SummaryTree(Record):
+    """
+    All summaries of a session, and the span that has none yet.
+
+    Attributes:
+        summaries: By depth, deepest first, then by place.
+        first_raw_seq: The first seq after the summarised ones; all from there
+            to *last_seq* are messages only.
+        head_seq: Messages 1 to this one are the system text at the start, which
+            is never summarised; 0 if there is none.
+    """
+
+    summaries: tuple[Summary, ...]
+    head_seq: int
+    first_raw_seq: int
+    last_seq: int
+
+    _numbered = ("summaries",)
+
+    @property
+    def frontier(self) -> tuple[Summary, ...]:
+        """The summaries that no other covers, oldest first: together they cover each seq once."""
+        roots = [summary for summary in self.summaries if summary.condensed_into is None]
+        return tuple(sorted(roots, key=lambda summary: summary.first_seq))
+
+    def text(self, budget_tokens: int) -> str:
+        """
+        Return the summaries as one text within a budget, oldest first.
+
+        Without summaries by a model, the text has the whole sentences of all extracts that tell
+        most, each once. Summaries by a model stay whole, a line break between two. If the frontier
+        does not fit, its end is returned, and the first line names the messages that are not
+        covered. If the budget allows more, the summaries below replace one, the deepest first
+        and of these the newest. The last line names the messages without a summary, which
+        `compact` makes.
+
+        Args:
+            budget_tokens: Most tokens, 0 or more, by the counter of the summaries. The text is ""
+                if the lines that name messages do not fit: each character counts as a token.
+
+        Cost: 40 to 80 ms for extracts of 2,000 messages.
+        """
+        end = ""
+        if self.first_raw_seq <= self.last_seq:
+            end = UNCONDENSED.format(first=self.first_raw_seq, last=self.last_seq)
+        left = budget_tokens - len(end)
+        text = self._extract(left - 1) if left > 1 else None
+        if text is None:
+            text = self._whole(left)
+        return "" if left < 0 or text is None else "\n".join(filter(None, (text, end)))
+
+    def _extract(self, limit: int) -> str | None:
+        """Return the sentences that tell most; None if a model or an unknown counter was used."""
+        if not self.summaries or any(one.quality == "model" for one in self.summaries):
+            return None
+        cover = self._cover(self.frontier, READ_SHARE * limit)
+        source = items_of_summaries(cover, [one.text for one in cover])
+        try:
+            count_many = counter_by_name(cover[-1].counter).count_many
+            most = sum(len(item.text) for item in source)
+            summarizer = ExtractiveSummarizer(count_many, most)
+            return summarizer.summarize(source, depth=1, limit_tokens=limit).text
+        except (InvalidInput, PortError):  # of another host
+            return None
+
+    def _whole(self, limit: int) -> str | None:
+        """Return the summaries that fit, the newest if not all do; None if not even a mark does."""
+        chosen = [*self.frontier]
+        left = limit - sum(one.tokens + 1 for one in chosen)
+        mark = ""
+        while left < len(mark) and chosen:
+            gone = chosen.pop(0)
+            left += gone.tokens + 1
+            mark = OMITTED.format(first=self.head_seq + 1, last=gone.last_seq)
+        if left < len(mark):
+            return None
+        cover = self._cover(chosen, limit - len(mark))
+        return "\n".join(filter(None, (mark, *(one.text for one in cover))))
+
+    def _cover(self, roots: Sequence[Summary], limit: int) -> list[Summary]:
+        """Return *roots*, with as many replaced by those below as *limit* tokens allow."""
+        below: dict[int | None, list[Summary]] = defaultdict(list)
+        for one in self.summaries:
+            below[one.condensed_into].append(one)
+        chosen = {one.id: one for one in roots}
+        left = limit - sum(one.tokens + 1 for one in roots)
+        for one in sorted(self.summaries, key=lambda one: (-one.depth, -one.first_seq)):
+            more = sum(each.tokens + 1 for each in below[one.id]) - one.tokens - 1
+            if below[one.id] and one.id in chosen and more <= left:
+                left -= more
+                del chosen[one.id]
+                chosen |= {each.id: each for each in below[one.id]}
+        return sorted(chosen.values(), key=lambda one: one.first_seq)
 
 
 class SummaryReader:

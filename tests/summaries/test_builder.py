@@ -11,8 +11,9 @@ import memdb
 from memdb import MemDB
 from memdb.adapters.host import Host
 from memdb.models.settings import Settings
-from memdb.models.summaries import SourceItem, SummaryText, SummaryTree
+from memdb.models.summaries import SourceItem, SummaryText
 from memdb.summaries.builder import LEASE_MS
+from memdb.summaries.tree import SummaryTree
 from memdb.tables import jobs
 
 
@@ -279,7 +280,7 @@ def test_a_bad_answer_is_asked_for_again_then_replaced(
         db.jobs.run()
 
     second = chat.summaries.tree().summaries[1]
-    assert (second.quality, second.summarizer) == ("fallback", "extractive-1")
+    assert (second.quality, second.summarizer) == ("fallback", "extractive-2")
     assert "tea" in second.text
     assert_covers(chat.summaries.tree())
 

@@ -373,7 +373,7 @@ def test_a_node_says_what_it_covers_and_when_it_was_made(db: MemDB, clock: Any) 
     assert (leaf.first_seq, leaf.last_seq, leaf.message_count, leaf.depth) == (1, 10, 10, 0)
     assert (leaf.quality, leaf.summarizer, leaf.created_ms) == (
         "extractive",
-        "extractive-1",
+        "extractive-2",
         1_700_000_005_000,
     )
 

@@ -94,9 +94,35 @@ def test_the_tree_is_deepest_first(chat: Session) -> None:
     assert (tree.head_seq, tree.first_raw_seq, tree.last_seq) == (0, 301, 300)
 
 
+def by_a_model(tree: memdb.SummaryTree) -> memdb.SummaryTree:
+    """Return a tree as if a model had written it: its texts are never taken apart."""
+    return tree.replace(summaries=tuple(one.replace(quality="model") for one in tree.summaries))
+
+
+def test_a_text_of_extracts_fits_its_budget(chat: Session, db: MemDB) -> None:
+    """It is the same each time, says each line once, and needs no mark: all is considered."""
+    tree = chat.summaries.tree()
+
+    for budget in (*range(0, 60, 7), 200, 2_000, 100_000):
+        text = tree.text(budget)
+        assert db.file.count_tokens([text])[0] <= budget
+        assert text == tree.text(budget)
+        assert "not shown" not in text
+        lines = text.splitlines()
+        assert len({*lines}) == len(lines)
+
+
+def test_a_text_counted_by_a_host_stays_whole(chat: Session) -> None:
+    """A counter that memdb does not have cannot count the sentences."""
+    tree = chat.summaries.tree()
+    own = tree.replace(summaries=tuple(one.replace(counter="mine") for one in tree.summaries))
+
+    assert own.text(300) == by_a_model(tree).text(300)
+
+
 def test_a_text_of_the_tree_fits_its_budget(chat: Session, db: MemDB) -> None:
     """More tokens say more: the end of the frontier, which says what it is the end of; all leaves."""
-    tree = chat.summaries.tree()
+    tree = by_a_model(chat.summaries.tree())
     whole = sum(one.tokens + 1 for one in tree.frontier)
     leaves = [one for one in tree.summaries if one.depth == 0]
     sizes = (0, 40, 100, whole - 1, whole, 2 * whole, 100_000)
@@ -121,17 +147,18 @@ def test_a_text_of_the_tree_names_what_has_no_summary(db: MemDB) -> None:
     say(chat, 45)
     stored = chat.summaries.tree().text(200)
     chat.summaries.compact()
-    tree = chat.summaries.tree()
+    extracts = chat.summaries.tree()
+    tree = by_a_model(extracts)
 
     assert stored == "[Messages 1-45 have no summary yet.]"
     mark = f"[Messages {tree.first_raw_seq}-45 have no summary yet.]"
     assert tree.text(400) == "\n".join(
         [*(one.text for one in tree.summaries if not one.depth), mark]
     )
-    for budget in range(400):
-        text = tree.text(budget)
-        assert db.file.count_tokens([text])[0] <= budget
-        assert text == "" or text.endswith(mark)
+    for budget in range(0, 400, 3):
+        for text in (tree.text(budget), extracts.text(budget)):
+            assert db.file.count_tokens([text])[0] <= budget
+            assert text == "" or text.endswith(mark)
 
 
 def test_the_tree_tells_what_has_no_summary(chat: Session) -> None:
