@@ -86,7 +86,10 @@ COMMANDS = {
     "encrypt": Loaded("file", "Copy the plain FILE to TARGET, encrypted with a key"),
     "decrypt": Loaded("file", "Copy the encrypted FILE to the plain TARGET"),
     "rekey": Loaded("file", "Change the key of the encrypted FILE; backups keep theirs"),
-    "sync": Loaded("sync", "Sync FILE with other devices over FOLDER, which any program carries"),
+    "sync": Loaded(
+        "sync",
+        "Sync FILE with other devices through FOLDER, which a program such as Syncthing copies",
+    ),
     "restore": Loaded("file", "Put BACKUP in place of FILE"),
     "recover": Loaded("file", "Make the file NEW from the readable parts of FILE"),
     "vacuum": Loaded("file", "Return the free room of FILE to the disk"),
