@@ -66,7 +66,7 @@ COMMANDS = {
     "secrets": Loaded("forget", "Find keys, tokens and passwords in a memory"),
     "artifact": Loaded("artifact", "Save and load named bytes in versions"),
     "item": Loaded("item", "Put, get, list and delete values under a namespace and a key"),
-    "import": Loaded("transfer", "Add what SOURCE holds: a file, folder or zip"),
+    "import": Loaded("transfer", "Add the content of SOURCE: a file, a folder or a zip"),
     "export": Loaded(
         "transfer", "Write everything of one user as JSON lines, Markdown, one HTML page or CSV"
     ),
@@ -86,10 +86,7 @@ COMMANDS = {
     "encrypt": Loaded("file", "Copy the plain FILE to TARGET, encrypted with a key"),
     "decrypt": Loaded("file", "Copy the encrypted FILE to the plain TARGET"),
     "rekey": Loaded("file", "Change the key of the encrypted FILE; backups keep theirs"),
-    "sync": Loaded(
-        "sync",
-        "Sync FILE with other devices through FOLDER, which a program such as Syncthing copies",
-    ),
+    "sync": Loaded("sync", "Sync FILE with other devices through FOLDER"),
     "restore": Loaded("file", "Put BACKUP in place of FILE"),
     "recover": Loaded("file", "Make the file NEW from the readable parts of FILE"),
     "vacuum": Loaded("file", "Return the free room of FILE to the disk"),

@@ -58,7 +58,9 @@ def sync(
     interval: float,
 ) -> None:
     """
-    Sync FILE with other devices through FOLDER, which a program such as Syncthing copies.
+    Sync FILE with other devices through FOLDER.
+
+    A program such as Syncthing copies FOLDER.
 
     The first device makes a pairing key and shows it; each other device asks for it once. Changes
     of several devices are merged (docs/guides/sync.md). FILE itself must not be in FOLDER. FOLDER
