@@ -150,7 +150,7 @@ def test_a_look_at_a_server_writes_nothing(tmp_path: Path, monkeypatch: pytest.M
         b.user("ann").remember("Ann likes tea.")
         before = files_in(own)
         assert b.sync(url, dry_run=True).sent != {}
-        with pytest.raises(memdb.InvalidInput, match=f"never synced with {url}: sync it first"):
+        with pytest.raises(memdb.InvalidInput, match=f"the file and {url} have no sync in common"):
             b.sync_status(url)
         assert files_in(own) == before
         key = a.sync(url).key
