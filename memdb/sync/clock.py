@@ -6,7 +6,7 @@ decide between equal times. A device never makes a stamp below one that it has r
 that saw another one always counts as the later one.
 
 A word is a device's last statement about a thing: that it exists, or that it was deleted. The
-    result is the same in whatever order words arrive, and however often each of them arrives.
+result is the same in whatever order words arrive, and however often each of them arrives.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ DEVICE_BITS = 12
 TICK = 1 << DEVICE_BITS
 MS_SHIFT = 20
 
+# A stamp has 63 bits: from this time on (in 2109) it only counts, in the bit that is left.
+LAST_MS = 1 << 42
+
 
 def stamp_of(at_ms: int, device: str, last: int) -> int:
-    """Return the stamp of a change at *at_ms* on a device that has read *last*."""
-    ticks = max(at_ms << MS_SHIFT, (last | (TICK - 1)) + 1)
+    """Return the stamp of a change at *at_ms* on a device that has read *last*; it fits SQLite."""
+    ticks = max(min(at_ms, LAST_MS) << MS_SHIFT, (last | (TICK - 1)) + 1)
     return ticks & -TICK | mark_of(device)
 
 

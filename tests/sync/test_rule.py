@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import permutations
 from typing import Any
 
-from memdb.sync.clock import NOTHING, UNITED, Word, beats, history_of
+from memdb.sync.clock import LAST_MS, NOTHING, UNITED, Word, beats, history_of, stamp_of
 
 KINDS = (*UNITED, "session", "branch", "entry", "item", "state")
 
@@ -22,6 +22,15 @@ def _entry_after(words: list[tuple[Word, dict[str, Any]]]) -> tuple[Word, list[t
             stands, now, loser = word, said, now
         kept = history_of([*kept, *said["history"], (loser["thing"], loser)], now["thing"], ())
     return stands, [(thing, one["reason"]) for thing, one in kept]
+
+
+def test_a_stamp_is_later_than_the_last_and_fits_a_column() -> None:
+    """Under any clock, and however far it jumps."""
+    last = 0
+    for now_ms in (0, -(10**16), 1_764_000_000_000, 1, LAST_MS, LAST_MS + 1, 10**30, 10**30, -1):
+        stamp = stamp_of(now_ms, "a", last)
+        assert last < stamp < 1 << 63
+        last = stamp
 
 
 def test_the_word_that_stands_is_the_same_in_any_order() -> None:
