@@ -61,7 +61,7 @@ class Captured(Record):
     Result of the capture of one transcript.
 
     Attributes:
-        app, session: Where it is stored; "" if nothing of it is stored.
+        app, session: Where it is stored; "" if the transcript has no session.
         added: Messages that were stored.
         left_out: Number of lines that were not stored, by reason.
         is_done: Whether the whole transcript was read.

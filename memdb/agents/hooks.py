@@ -120,7 +120,9 @@ def _session_lines(scope: Scope, session: str | None) -> list[str]:
 
 def _dated_line(scope: Scope, info: SessionInfo) -> tuple[int, str]:
     """
-    Return the time of the newest message, and a line; the line is "" if the user said nothing.
+    Return the time of the newest message, and a line.
+
+    The line is "" if the session has no title and the user said nothing in it.
     """
     messages = scope.session(info.name).last(LOOKED_AT)
     said = [one for one in messages if one.role == "user" and one.text.strip()]
@@ -190,7 +192,7 @@ class Call:
         return found if isinstance(found, str) and found.strip() else None
 
     def run(self, deadline: float) -> str:
-        """Do what the event asks for; return the text for the program's standard input."""
+        """Do what the event asks for; return the text for standard output."""
         if self.event in ("session-start", "prompt"):
             return self._known()
         if self.event:

@@ -382,7 +382,7 @@ def _receipts_path() -> Path:
 
 def _read_receipts() -> dict[str, Any]:
     """
-    Return the receipts of the installations by path; under "" the created folders.
+    Return the receipts of the installations by path; under "" the folders made for memdb's data.
 
     A damaged receipt counts as absent: the entries are then searched in the settings themselves.
     """

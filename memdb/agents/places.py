@@ -74,7 +74,7 @@ def log_error(event: str, error: BaseException | str, **facts: str | None) -> No
     """
     Add a line to the log of hooks; errors of writing are ignored.
 
-    The log keeps the newest 200 lines. It contains no text of a conversation.
+    Above 256 kB the log keeps only its newest 200 lines. It contains no text of a conversation.
     """
     message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     line = {"time_ms": int(time.time() * 1000), "event": event, **facts, "error": message[:500]}

@@ -119,7 +119,7 @@ class Session(Twin[sessions.Session]):
 
     async def parent(self) -> Session | None:
         """
-        Return where this branch starts, None for a session; see `memdb.Session.parent`.
+        Return what this branch leaves, None for a session; see `memdb.Session.parent`.
         """
         found = await run_in(self._worker, lambda: self._sync.parent, "read")
         return None if found is None else Session(found, self._worker)

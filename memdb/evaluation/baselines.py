@@ -1,8 +1,8 @@
 """
 Baselines that recall has to beat: plain FTS5, and the plain cosine of the embedder.
 
-FTS5 uses its porter stemmer and its bm25. Its query has every word of the question but stop
-words, and pairs of characters in scripts without spaces. The cosine compares the question with
+FTS5 uses its porter stemmer and its bm25. Its query asks for any word of the question but stop
+words, or any pair of characters in scripts without spaces. The cosine compares the question with
 every text by the embedder's vectors. Both rank turns; a session is as good as its best turn.
 """
 

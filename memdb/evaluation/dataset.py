@@ -236,7 +236,7 @@ def read_lines(
 
     Raises:
         FileError: it cannot be read.
-        InvalidInput: a line is not JSON object.
+        InvalidInput: a line is not a JSON object.
     """
     try:
         with open(path, "rb") as file:

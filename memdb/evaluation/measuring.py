@@ -122,8 +122,8 @@ def measure(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float
     """
     Return every measure of one answer.
 
-    R@k is the share of the evidence among the first k. It is 1 for any@k if some
-    of it is there, and for all@k if all is. MRR is 1 / place of the first.
+    R@k is the share of the evidence among the first k. any@k is 1 if some of it
+    is there, all@k if all is, else 0. MRR is 1 / place of the first, 0 without one.
 
     Args:
         ranked: What was returned, best first; the first 20 count.

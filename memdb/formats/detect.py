@@ -88,7 +88,7 @@ FORMATS = {
 NAMES = tuple(FORMATS)
 DATABASES = tuple(name for name, known in FORMATS.items() if known.is_database)
 
-# Records of a file that its format is detected from, and the most files that are read for it.
+# Records of a file that its format is detected from; of more than so many files only the first.
 PEEKS = 4
 FEW_FILES = 200
 

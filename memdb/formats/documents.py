@@ -4,9 +4,7 @@ Documents for people: Markdown, HTML and CSV, made from the lines of an export o
 - Markdown: one file with a heading per conversation and each text in a quotation. A text stays
   inside its quotation, whatever it contains: none of its lines is a heading or the end of a list.
   `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches a picture.
-  `memdb import` reads conversations and entries again (`memdb.formats.imports.documents`). A
-  comment after a message contains its uid. A comment after a session contains its name, if that has
-  invisible characters.
+  `memdb import` reads it as a note, like any Markdown file.
 - HTML: a single page without other files, on which every stored text is shown as text. It has no
   script and makes no network request: its Content-Security-Policy allows only its own styles and
   embedded pictures. Every text is escaped, and names of anchors are numbers.
@@ -135,7 +133,7 @@ def title_of(line: dict[str, Any]) -> str:
 
 
 def parts_of(line: dict[str, Any], *, is_exact: bool = False) -> list[str]:
-    """Return the line before a record's words: speaker, place, time."""
+    """Return the words of the label before a record: speaker, place, time."""
     kind = line["kind"]
     words: list[object] = []
     if kind == "message":

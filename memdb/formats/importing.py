@@ -180,7 +180,7 @@ def require_format(
     columns: TableColumns | None = None,
 ) -> bool:
     """
-    Return whether *path* names the user of its memory, before it is opened for storing.
+    Return whether *path* names the user of its memory, before a file is opened for storing.
 
     Raises:
         FileError: *path* cannot be read.

@@ -500,7 +500,7 @@ def _tool_answer(data: dict[str, Any], parts: list[Part]) -> Part:
 
 
 def _read_blocks(provider: str, content_field: str) -> Callable[..., Iterator[NewMessage]]:
-    """Return a reader of messages that are a list of blocks: Anthropic's and Gemini's."""
+    """Return a reader of messages with blocks: those of Anthropic, Bedrock and Gemini."""
 
     def read(data: dict[str, Any], field: str) -> Iterator[NewMessage]:
         role = _role(data, field)
@@ -559,8 +559,8 @@ def read_item(item: dict[str, Any]) -> NewMessage:
     """
     Return an item of the Responses API, which is plain JSON, as a message.
 
-    Nothing is refused: an item without a role belongs to the assistant, or to a tool if it is an
-        output.
+    Nothing is refused. A message without a known role is the user's. Any other item is the
+    assistant's, or a tool's if it is an output.
     """
     role, content = item.get("role"), item.get("content")
     if role in ROLES and isinstance(content, str) and [*item] == _PLAIN and content.strip():

@@ -140,7 +140,7 @@ class Source:
         Yield the number and the value of each element of the JSON array.
 
         Raises:
-            InvalidInput: the file is not JSON array, or ends before its end.
+            InvalidInput: the file is not a JSON array, or is cut off.
         """
         array = _Array(self)
         if array.next_character() != "[":

@@ -178,8 +178,8 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
     """
     Write the lines of an export as plain tables of a new SQLite file; return the number of rows.
 
-    `sessions`, `messages`, `entries`, `summaries`, `artifacts` and `state`, each
-    with `app` and `user`, and the fields of the export as columns; lists and
+    `sessions`, `messages`, `entries`, `summaries`, `artifacts`, `items` and `state`, each
+    with `app` and `user`. The columns are the fields of the export; lists and
     objects are JSON. The copy is not kept up to date and cannot be imported.
 
     Raises:

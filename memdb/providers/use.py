@@ -20,8 +20,8 @@ class UniversalEmbedder(Client):
     """
     Google's Universal Sentence Encoder multilingual v3 as an `Embedder`.
 
-    It knows Arabic, Chinese, Dutch, English, French, German, Italian, Japanese,
-    Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish. The model is loaded
+    It knows Arabic, simplified and traditional Chinese, Dutch, English, French, German, Italian,
+    Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish. The model is loaded
     at its first text, in 0.8 s and 65 MB; a message then takes 0.6 ms of one core.
     May be shared between threads.
     """

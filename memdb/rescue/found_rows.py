@@ -487,7 +487,7 @@ def lost_entries(tx: Tx) -> list[dict[str, Any]]:
     """
     Return the remains of each lost entry that a row refers to, by `LOST_ENTRY_COLUMNS`.
 
-    If no earlier version exists, everything except its id and its successor is None.
+    Its successor is None. If no earlier version exists, everything except its id is None.
     """
     return [dict(zip(LOST_ENTRY_COLUMNS, row, strict=True)) for row in tx.all(SELECT_LOST_ENTRIES)]
 

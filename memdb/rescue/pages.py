@@ -151,7 +151,7 @@ class PageFile:
         Return kind and rows of a page that no table leads to.
 
         Raises:
-            BrokenPage: it is none.
+            BrokenPage: it is not a page with rows.
         """
         kind = self.page(number)[0]
         if kind not in (INNER_INDEX, LEAF_INDEX, LEAF_TABLE) or number == 1:

@@ -352,7 +352,8 @@ def _opened(db: SqliteFile, path: str) -> Iterator[tuple[Callable[[int, int], by
     """
     Return a function that reads a file on the disk by offset and length, and its size.
 
-    An encrypted file is decrypted with its key, in memory.
+    An encrypted file is decrypted with its key, in memory. Another one is read by SQLite's VFS.
+    Closing a file that was opened in any other way drops every lock that this process has on it.
     """
     if db.key is not None and path == db.path:
         with translated_errors(), db.apart(writable=False) as tx:

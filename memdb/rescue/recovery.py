@@ -355,7 +355,7 @@ def _free_name(path: str) -> str:
 
 
 def _set_aside(path: str, kept: str) -> None:
-    """Link the file at *path* to a second name, and its WAL too."""
+    """Link the file at *path* to the name *kept* too; rename its WAL, and remove its -shm."""
     os.link(path, kept) if hasattr(os, "link") else os.rename(path, kept)
     if os.path.lexists(f"{path}-wal"):
         os.rename(f"{path}-wal", f"{kept}-wal")

@@ -1,5 +1,5 @@
 """
-Chunks of a segment: some thousand lines of one scope, and what an import reads of them.
+Chunks of a segment: about two thousand lines of one scope, and what an import reads of them.
 
 Lines are read, screened and counted before the transaction that writes them: a detector or a
 counter of the host may be slow.
@@ -63,7 +63,7 @@ class Chunk(Record):
 
 
 def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
-    """Yield the lines of a segment, some thousand of one scope at a time."""
+    """Yield the lines of a segment, about two thousand of one scope at a time."""
     scope = "", "", ""
     found: list[Line] = []
     for line in lines:

@@ -41,7 +41,8 @@ class Device(Record):
         hash: The SHA-256 of that segment.
         stamp: The highest stamp that it made or read.
         seen: By other device, the number and the hash of the last segment that was merged.
-        void: Ids that this file had while its clock was wrong; other devices ignore their segments.
+        void: Ids that this file or another had while its clock was wrong; their segments are
+            ignored.
         former: Ids that this file had before a backup was restored or the file was copied.
         forgot: By scope, how many things were forgotten at the last full segment.
         confirms: Number of the last segment that contains something forgotten.
@@ -63,7 +64,7 @@ class Device(Record):
 
     @property
     def secret(self) -> bytes:
-        """The key as bytes."""
+        """The SHA-256 of the key, with which segments are sealed."""
         return sha256(self.key.encode()).digest()
 
     @property

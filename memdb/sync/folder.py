@@ -264,7 +264,7 @@ def open_segment(
     Return the head of a segment of *device*, and its lines, by the keys of *own*.
 
     Raises:
-        Broken: it is cut or changed, or its seal is not made with the key.
+        Broken: it cannot be read, is cut, changed or renamed, or has no seal of the key.
         Refused: it was written by a newer memdb.
     """
     try:

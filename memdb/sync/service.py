@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 
     Found = tuple[Segment, Head, Iterator[dict[str, Any]]]
 
-# Segments of a device after which it tells everything again in one, if they are as large.
+# Segments of a device after which it tells everything again in one, if the later ones are larger
+# than the first.
 MAX_SEGMENTS = 64
 
 
@@ -385,7 +386,7 @@ class FolderSync:
         return False
 
     def _has_many(self) -> bool:
-        """Return whether a full segment would be smaller than all segments together."""
+        """Return whether the segments are many, and the later ones larger than the first."""
         own = segments_of(self._folder, self._here.id)
         if len(own) <= MAX_SEGMENTS:
             return False

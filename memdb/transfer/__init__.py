@@ -1,8 +1,8 @@
 """
 Transfer: export as JSON lines, and import of these and of other formats.
 
-`export` writes. `files` detects the format of a file, a module of `formats/`
-turns it into `Item`s, and `importer` stores those in chunks through `records/`.
+`export` writes. `formats/` detects the format of a file and turns it into `Item`s.
+`importer` stores those in chunks through `records/`.
 `messages`, `entries`, `artifacts` and `others` contain the codec of each kind of
 line, for both directions. Importing a file again adds nothing.
 """

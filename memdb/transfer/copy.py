@@ -79,6 +79,7 @@ def copy(
         AlreadyExists: *target* holds something.
         Corrupt: a row or the bytes of an artifact of *source* are damaged.
         InvalidInput: both are the same database; or one is inside a transaction.
+        StorageError: *target* differs from the rows that were copied.
     """
     source.refuse_inside("copy")
     with source.read() as tx:

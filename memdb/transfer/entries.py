@@ -271,7 +271,7 @@ def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
 
 def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
     """
-    Keep the stored entry with its key, and take newer content of *row* with the same trust.
+    Keep the stored entry with its key; take newer content of *row* unless its trust is lower.
 
     The exported entry is stored beside it, as superseded.
     """

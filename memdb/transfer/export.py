@@ -89,6 +89,7 @@ def export_lines(
 
     Raises:
         InvalidInput: it began in a transaction that was rolled back before the last line.
+        FileError: the temporary file cannot be written.
     """
     lines = _spooled(db, owners, embeddings=embeddings, with_settings=with_settings)
     return refuse_undone(db, lines, "export_lines")

@@ -56,7 +56,8 @@ class _Kind(Record):
     How the lines of a kind are read, checked and written.
 
     Attributes:
-        counter: Field of the report to which a dry run adds them; "" if reading counts them.
+        counter: Field of the report to which a dry run adds them; "" if `Trial` or nothing counts
+            them.
         named: Returns the session and the external id of the message that a hand-written line
             names, None if there is none.
     """
@@ -464,7 +465,7 @@ class Importer:
 
 
 def _size_of(kind: str, line: Any) -> int:
-    """Return the approximate number of bytes that a row adds to a chunk."""
+    """Return the bytes that an artifact or item adds to a chunk; 0 for other kinds."""
     if kind == "artifact":
         data = line.fields["data"]
         return len(data) if isinstance(data, bytes) else CHUNK_BYTES

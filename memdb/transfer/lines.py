@@ -318,7 +318,7 @@ class TargetSession:
         fresh: Whether this import created it, so that it contains nothing else.
         has_created_ms: Whether the file has its time of creation, or it existed before.
         has_updated_ms: Whether the file has the time of its last change.
-        dated: Whether its `updated_ms` is more than the time of this import.
+        dated: Whether its `updated_ms` is known, and not only the time of this import.
     """
 
     __slots__ = ("dated", "fresh", "has_created_ms", "has_updated_ms", "id", "own")
@@ -466,11 +466,11 @@ class Target:
                 self.sessions[name] = session
 
     def span(self, tx: Tx) -> tuple[int, int]:
-        """Return the first and last possible id of the scope; create a new scope."""
+        """Return the first and last possible id of the scope; create the scope if it is new."""
         return scope_range(self.owner.ensure(tx))
 
     def session(self, tx: Tx, name: str) -> TargetSession:
-        """Return a session; create a new one."""
+        """Return a session; create it if it is absent."""
         session = find_session(tx, self.owner, name)
         target = self.sessions.get(name)
         if target is None or target.id != session:  # new, or deleted since the last chunk

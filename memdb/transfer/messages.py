@@ -2,8 +2,8 @@
 Session and message lines: their codecs, export and import.
 
 Imported messages are prepared and stored as by `Session.append`, but their external ids and uids
-are looked up in thousands. An exported message keeps its seq if that is free. Stored messages stay
-unchanged.
+are looked up for a whole chunk at once. An exported message keeps its seq if that is free. Stored
+messages stay unchanged.
 
 If a question was edited or an answer repeated, a conversation continues in two ways. A format gives
 each message the external id of the one before it. A message after the newest one of the session or
@@ -401,7 +401,7 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
 
 
 def _is_stored(stored: Stored, line: MessageLine) -> bool:
-    """Return whether the file contains the message of a hand-written line already."""
+    """Return whether a hand-written line is stored already, with the same role and text."""
     if line.seq is not None or line.session not in stored:
         return False
     twin = stored[line.session].get(line.draft.external_id or "")
@@ -647,7 +647,8 @@ class Step(Record):
 
     Attributes:
         name: Name of the session, or of the branch.
-        source: The place where a new branch starts; None means that the branch exists.
+        source: Name of the session or branch that a new branch leaves; None means that *name*
+            exists.
         after: The external id after which the branch starts; None means before all messages.
     """
 
@@ -742,7 +743,7 @@ def make_branch(target: Target, tx: Tx, step: Step) -> None:
 
 
 def notes_of(steps: Iterable[Step]) -> list[str]:
-    """Return the note about the branches that begin in a session that existed before."""
+    """Return the notes about the branches that begin in a session that existed before."""
     return [
         f"{step.lines[0].place}: session {str(step.name)!r} goes on in another way here, so this "
         f"and what follows ({len(step.lines):,} in all) is its branch {branch_of(step.name)!r}"
@@ -770,7 +771,7 @@ class Trial:
     Messages that a dry run has read so far.
 
     Attributes:
-        sessions: The sessions that messages of the export name.
+        sessions: Names of the sessions of these messages.
         taken: By session and external id, a digest of the message.
     """
 

@@ -287,7 +287,7 @@ def read_state(target: Target, item: Item) -> StateRow:
 
 
 def write_state(target: Target, tx: Tx, rows: list[StateRow]) -> None:
-    """Add the values whose key is new; the values of another app are left out."""
+    """Add the values whose key is new; the values that another app shares are left out."""
     owner, ids = target.owner, target.services.db.ids
     own = [row for row in rows if row.user]
     away = state_records.find_kept_away(tx, owner, own) if own else []

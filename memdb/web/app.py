@@ -239,7 +239,7 @@ class App:
             return  # the first request says what is wrong
 
     def begin_warming(self) -> None:
-        """Warm up in a thread; a search that comes meanwhile waits for its end."""
+        """Warm up in a thread; a search that comes meanwhile waits for it, two seconds at most."""
         self._warming = threading.Thread(target=self.warm, name="memdb-warm", daemon=True)
         self._warming.start()
 
@@ -392,7 +392,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 
 def who_serves(port: int) -> tuple[str, str] | None:
-    """Return path and name of the file that a memdb serves on *port*; None for other programs."""
+    """Return `place_id` and name of the file that a memdb serves on *port*; None for others."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
     try:
         with opener.open(f"http://{HOST}:{port}/", timeout=PROBE_S):

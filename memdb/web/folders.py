@@ -51,7 +51,7 @@ class FolderApi(Api):
         Return the requested user's file, or the folder, and what keeps it open.
 
         Raises:
-            InvalidInput: it names none.
+            InvalidInput: the request names no user.
             NotFound: the request is about a whole file that does not exist.
         """
         if route.kind == FOLDER:

@@ -188,7 +188,7 @@ class PageGuard(Guard):
     Admits the browser with the link, and programs with the token; removes the base from a path.
 
     It passes on `scope["memdb.base"]`, which is "" for a program that came without the base, and
-    `scope["memdb.cookie"]`, the cookie of the request.
+    `scope["memdb.cookie"]`, the cookie that admitted it, if one did.
     """
 
     def __init__(

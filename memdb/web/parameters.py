@@ -88,7 +88,7 @@ def is_whole(verb: Verb) -> bool:
 
 
 def parameters_of(verb: Verb) -> tuple[Parameter, ...]:
-    """Return the parameters of a verb: first the user and app, then those of its function."""
+    """Return the parameters of a verb: user, app, session and branch, then those of its call."""
     texts = argument_texts(inspect.getdoc(verb.call) or "")
     own = own_parameters(verb.call)
     identities = {

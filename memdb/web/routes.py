@@ -364,7 +364,7 @@ class Api:
         headers: Mapping[str, str],
     ) -> Any:
         """
-        Return the version in `If-Match`; 0 for a row that must be new.
+        Return the version that `If-Match` names, or the row if it has none; 0 for a new row.
 
         Raises:
             Refused: the header is absent, or names another version.

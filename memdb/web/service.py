@@ -105,6 +105,7 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
 
     Raises:
         Refused: it names another user or app, or the verb is about the whole memory.
+        InvalidInput: the query cannot be read.
     """
     grant: Grant = scope["memdb.grant"]
     scope["memdb.owner"] = grant.id

@@ -1,7 +1,7 @@
 """
 Tokens of `memdb serve`: the access of each program to users' memories.
 
-A token file has a line of JSON per token: its number, its SHA-256, its user and its app. The token
+A token file has a line of JSON per token, a `Grant`: its id, its SHA-256 and its rights. The token
 itself is shown once, when it is made, and is stored nowhere. A token whose line was removed is
 refused from the next request on.
 """
@@ -31,7 +31,7 @@ class Grant(Record):
     Attributes:
         id: Names the token in the file; it is not a secret.
         user: The user of the memory; None means everything.
-        app: The program that the memory belongs to; None with *user*.
+        app: The program that the memory belongs to; None if *user* is None.
         shared: Whether it may also write the memory that all users of the app share.
         sha256: Hash of the token, in hexadecimal.
         created_ms: Time when it was made.

@@ -213,8 +213,8 @@ def _replayed(request: Request, name: str) -> Any:
     """
     Return the record that a log of VS Code describes, without broken lines and unknown kinds.
 
-    A line is the whole record, or sets the path `k` to `v`, or adds `v` after the first `i` of the
-    list there.
+    A line is the whole record, sets the path `k` to `v`, or removes what is there. Or it adds `v`
+    after the first `i` of the list there, in place of the rest.
     """
     state: Any = {}
     for _, line in line_values(request, [name]):
@@ -272,7 +272,7 @@ def conversation_items(
     place: str, about: dict[str, Any], said: list[Said], current: str | None = None
 ) -> Iterator[Item]:
     """
-    Yield a session and its messages, and the parts that were left out.
+    Yield a session and its messages, and what was left out.
 
     Args:
         about: Name, title and time of the session.

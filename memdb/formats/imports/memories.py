@@ -1,7 +1,7 @@
 """
 Facts from other memories.
 
-`mem0`: the JSON of its `get_all` or export. Each memory becomes an entry with its time, its
+- `mem0`: the JSON of its `get_all` or export. Each memory becomes an entry with its time, its
   categories as keywords, and its metadata. Its user is the given one, or the one that it names.
 - `mcp-memory`: the file of the official MCP memory server, with entities, observations and
   relations as lines. The graph becomes an artifact, and each observation and relation an entry,

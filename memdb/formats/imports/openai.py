@@ -1,8 +1,9 @@
 """
 Messages in the form of OpenAI's APIs: an array of them, or lines of a fine-tuning file.
 
-An array is one conversation, and so is each line or object with `messages`; it is named by
-the file and its number. `memdb.formats.provider_messages` defines the forms of a message.
+An array is one conversation, named by the file. So is each line or object with `messages`: its
+name is its `session`, else that of the file and its number. `memdb.formats.provider_messages`
+defines the forms of a message.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class _Transcript:
     def _line(
         self, head: Head, title: str, known: str, place: str, line: tuple[int, bytes]
     ) -> Iterator[Item]:
-        """Yield the messages of a line; *known* contains certain facts from other lines."""
+        """Yield the messages of a line; *known* is what other lines say for certain."""
         at, raw = line
         if not raw.strip():
             return

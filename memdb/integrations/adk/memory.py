@@ -118,9 +118,9 @@ class MemdbMemoryService(Service, BaseMemoryService):
         """
         Remember facts, all or none; a fact with a known id replaces its earlier version.
 
-        An arbiter or model of the file is asked about each of them. So the disk or the model may
-        fail after some facts were stored; adding all of them again stores the others. A memory that
-        cannot be stored is refused before the first one.
+        If the file has an arbiter or a model, it is asked about each of them. Only then the disk or
+        the model may fail after some facts were stored; adding all again stores the others. A
+        memory that cannot be stored is refused before the first one.
 
         Raises:
             InputValidationError: a memory has no text, or cannot be stored.

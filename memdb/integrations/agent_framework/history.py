@@ -343,7 +343,7 @@ class MemdbContextProvider(ScopedAdapter, ContextProvider):
             source_id: Names the messages that it adds.
             limit: Most lines, 1 to 1,000.
             roles: Roles of the messages to recall. () recalls entries alone.
-            min_score: As of `Scope.recall`. None leaves out results of tools.
+            min_score: As of `Scope.recall`. None leaves out what is no answer.
             options: For `memdb.open`, with a path.
         """
         ScopedAdapter.__init__(self, source, user=user, app=app, **options)

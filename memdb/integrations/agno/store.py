@@ -98,7 +98,7 @@ ONE_ROW = {
 
 
 class _Call(local):
-    """The rows that the call of a thread has read, as JSON by table and key, and their kind."""
+    """The rows that a thread's call has read, as JSON by table and key, and what it is about."""
 
     depth = 0
     without_runs = False

@@ -78,7 +78,7 @@ class MemdbSessionStore(Adapter, SessionStore):
         Add lines to the end of a transcript, all or none.
 
         Raises:
-            InvalidInput: the key names no session, or a line is not JSON object.
+            InvalidInput: the key names no session, or a line is not a JSON object.
             SecretFound: a line contains a secret, and the file refuses those.
         """
         chosen = self._session(key)

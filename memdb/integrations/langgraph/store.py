@@ -160,7 +160,8 @@ class MemdbStore(ScopedAdapter, BaseStore):
 
         Returns:
             The returned future is done when the thread has ended; cancelling it ends the thread.
-            While a sweeper runs, its future is returned again.
+            While a sweeper runs, its future is returned again. Without a configuration of expiry
+            nothing runs, and the future is done at once.
 
         Raises:
             Closed: the file was closed.

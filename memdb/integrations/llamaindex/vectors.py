@@ -245,7 +245,7 @@ class MemdbVectorStore(FileOwner, BasePydanticVectorStore):
         """
         Return a query's conditions on nodes as a filter of items.
 
-        An index returns [] for all.
+        The indexes of LlamaIndex pass [] for all.
         """
         where, rest = _split(query.filters)
         where = dict(where or {})

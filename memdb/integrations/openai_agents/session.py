@@ -203,7 +203,7 @@ class SharedFile:
 
     @classmethod
     def of(cls, db: memory.MemDB | aio.MemDB) -> SharedFile:
-        """Return the user of a file that the caller opened and closes."""
+        """Return the shared form of a file that the caller opened and closes."""
         sync = db if isinstance(db, memory.MemDB) else db.blocking
         return cls(db.path, {}, sync.file.count_tokens, db)
 
@@ -282,7 +282,7 @@ _guard = threading.Lock()
 
 def file_of(file: File, options: dict[str, Any]) -> SharedFile:
     """
-    Return the shared user of *file*, with one more reference; `release` drops it.
+    Return the shared form of *file*, with one more user; `release` removes that user.
 
     A path is opened once in a process, unless it has options or is ":memory:".
 

@@ -222,6 +222,9 @@ class MemdbSessionRepository(ScopedAdapter, SessionRepository):
         Return the messages of an agent by their id, *limit* of them from *offset* on.
 
         Messages of other clients of the file are included, except system messages.
+
+        Raises:
+            SessionException: the agent has no conversation.
         """
         chat = self._chat(session_id, agent_id)
 
