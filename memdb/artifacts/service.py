@@ -102,7 +102,7 @@ class ArtifactService:
             data: Bytes, a str (stored as UTF-8), or a binary file to read to
                 its end. A file needs the memory of a chunk, and up to 64 MB
                 if the settings do not allow secrets. A text of more is not searched.
-            mime: None means guessed from the name, text/plain for a str.
+            mime: None means guessed from the name and the data, see `guess_mime`.
             message_seq: The message of *session* that made it.
             writer: Only for imports: what saved it; `...` means what has the file open.
             version: Only for imports: the number it had; over all others.
@@ -408,7 +408,7 @@ def full_name(session: str | None, name: str) -> str:
 
 
 def guess_mime(name: str, head: bytes) -> str:
-    """Return the type of *name*'s ending, else text/plain for UTF-8 text."""
+    """Return the type of *name*'s ending, else text/plain for UTF-8, else octet-stream."""
     ending = name[name.rfind(".") :].lower()
     # Python's own table: the system's would make files differ between machines.
     guessed = _MORE_MIMES.get(ending) or MimeTypes().guess_type(f"name{ending}")[0]

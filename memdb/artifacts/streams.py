@@ -26,7 +26,7 @@ class Upload:
     """Bytes on their way into the file; visible to nobody before `finish`."""
 
     def __init__(self, db: Engine, source: BinaryIO) -> None:
-        """Read *source* to its end; all but the first step is written at once."""
+        """Read *source* to its end; each full step is written at once, the rest by `finish`."""
         self._db = db
         self._blob_no: int | None = None
         self._chunks: list[tuple[int, tuple[str, bytes]]] = []
@@ -119,6 +119,7 @@ class BlobStream(io.RawIOBase):
         Raises:
             Corrupt: a chunk is damaged, or everything was read in order and differs
                 from its SHA-256.
+            NotFound: the version was deleted meanwhile.
         """
         chunk_no, skip = divmod(self._position, blobs.CHUNK_BYTES)
         with self._db.read() as tx:

@@ -52,8 +52,8 @@ class Line(Record):
     A line of a block, with the piece that accounts for its tokens.
 
     Attributes:
-        day: Day of an excerpt, followed by a comma and the title of the other conversation.
-            Excerpts of one day and conversation follow one line that names both.
+        day: Day of an excerpt. A comma and the title follow for another conversation, and "files"
+            for a file. Excerpts of one day and conversation follow one line that names both.
         tokens: What `with_costs` counted, 0 before.
     """
 
@@ -358,7 +358,7 @@ def _loaded(ids: Sequence[int], recalled: Recalled) -> Iterator[Entry]:
 
 
 def _hit_line(hit: Hit, session: str) -> Line:
-    """Return the line of an entry, or of a message for a context of *session*."""
+    """Return the line of an entry, a file, or a message for a context of *session*."""
     source, day, trust = hit.source, "", str(hit.trust)
     if hit.kind == "entry":
         kind = "entry"

@@ -246,7 +246,7 @@ class _Plan:
         self._first = self._head.messages[-1].seq + 1 if self._head.messages else 1
 
     def window(self, recalled: Recalled) -> ContextWindow:
-        """Return the context; *recalled* as in `Excerpts.block`."""
+        """Return the context; *recalled* as in `Excerpts.known`."""
         left = self._budget - self._head.tokens
         newest, complete = self._capped(*self._newest(left))
         session = newest.tokens + self._opening_cost(newest)

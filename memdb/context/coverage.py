@@ -180,7 +180,7 @@ class Coverage:
         return found
 
     def _loose(self, first_seq: int, end_seq: int) -> list[Part]:
-        """Return messages that no summary covers, condensed ten by ten, newest first."""
+        """Return messages that no summary covers, condensed in equal groups, newest first."""
         if end_seq < first_seq:
             return []
         run = messages.last(self._tx, self._session, self._name, MOST_LOOSE, end_seq + 1)

@@ -408,7 +408,7 @@ def _messages(
 
 
 def _checked(changes: Changes, screen: SecretScreen) -> dict[Place, dict[str, str]]:
-    """Return a value to store, screened, as JSON text."""
+    """Return the values to store, screened, as JSON texts by place and key."""
     found: dict[Place, dict[str, str]] = {}
     for place, given in changes.items():
         if given is None:

@@ -322,8 +322,9 @@ def find_all(tx: Tx, owner: ScopeRef, selector: Selector, *, with_entries: bool)
     Return what *selector* names in the scope and in the parts of its app.
 
     An entry and the seqs of messages are named in the own scope alone. Only a forgetting
-    (*with_entries*) removes a session, or rows with a query's words, from the parts. A host
-    that deletes a session keeps what it took into a memory.
+    (*with_entries*) removes a session, or rows with the words of a query or of a name, from the
+    parts. Everything, and what a writer stored, goes from all of them. A host that deletes a
+    session keeps what it took into a memory.
     """
     everywhere = selector.what in ("everything", "writer") or (
         with_entries and selector.what in ("session", "query", "person")
@@ -489,8 +490,8 @@ def _matching(
     Return what contains all words, by the stems of the index; old versions by the same.
 
     Author and metadata of a message do not count. The name of an artifact does, and so do
-    namespace, key and metadata of an item, and the keys of state. An entry goes only if it contains
-    the words itself; in a session, also only with the messages that told it.
+    namespace, key and metadata of an item, titles of sessions, and state. An entry goes only if it
+    contains the words itself; in a session, also only with the messages that told it.
     """
     if selector.what == "person":
         return _saying(tx, scope_no, selector)

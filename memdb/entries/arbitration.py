@@ -76,8 +76,9 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
         count: Number of claims shown to the arbiter *name*.
 
     Raises:
-        PortError: it is not a `Verdict`, a field has another type, its text cannot be stored, or a
-            place was not shown.
+        PortError: it is not a `Verdict`, its action is unknown, or a field has another type. Also
+            if its text cannot be stored, a place was not shown, or an action other than "add" has
+            no place.
     """
     if not isinstance(verdict, Verdict) or verdict.action not in ACTIONS:
         raise PortError(name, "its answer is not a decision")

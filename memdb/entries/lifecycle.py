@@ -199,7 +199,7 @@ def remove_inactive(db: Engine, older_than_ms: int) -> int:
     them. Pinned entries stay.
 
     Raises:
-        InvalidInput: the age is below 0.
+        InvalidInput: the age is below 0, or not an int.
     """
     if not isinstance(older_than_ms, int) or isinstance(older_than_ms, bool) or older_than_ms < 0:
         raise InvalidInput(f"older_than_ms is {older_than_ms!r}: give milliseconds from 0")

@@ -93,7 +93,7 @@ class EntryService:
         Store a fact without comparing it with other entries, except by key.
 
         It is for imports, which lose nothing: a less trusted fact with a key is stored as
-            superseded.
+        superseded.
 
         Raises:
             InvalidInput: a field cannot be stored; nothing was written.

@@ -64,7 +64,7 @@ class Statement(Record):
         session: Name of its session; None means no session.
         given: Columns that the host set; the others contain defaults.
         session_id: Row id of *session*, which is known inside the transaction.
-        active: With *valid_to_ms* and *superseded_by* 0 for a fact of the past.
+        active: 0 for a fact of the past, a superseded one, or one that takes back another.
     """
 
     text: str

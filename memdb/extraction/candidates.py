@@ -89,7 +89,7 @@ class FoundCandidates(Record):
     The candidates of a batch.
 
     Attributes:
-        by: Name of the model that found them.
+        by: Name of the model that found them, or "sentences-1" without one.
         calls: Number of requests to a model.
     """
 
@@ -299,7 +299,7 @@ def _trust_of(
 
 
 def _is_supported(candidate: Candidate, messages: Sequence[Message]) -> bool:
-    """Return whether the content of a fact is in the messages that it was found in."""
+    """Return whether at least half of a fact's words are in the messages that it was found in."""
     texts = [one.text for one in messages if one.role in SHOWN_ROLES]
     speakers = [one.author for one in messages if one.author]
     return support(candidate.text, texts, speakers) >= LEAST_SUPPORT

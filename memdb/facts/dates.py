@@ -58,7 +58,7 @@ _MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS, start=1)}
 _MONTH_NUMBERS |= {name[:3]: number for name, number in _MONTH_NUMBERS.items()} | {"sept": 9}
 _COUNTS = {word: number for number, word in enumerate(NUMBER_WORDS, start=1)}
 _COUNTS |= {"a": 1, "an": 1, "couple": 2, "thirty": 30}
-# Precise enough to search around a day, too vague to write a statement's day in full.
+# Precise enough to search around a day, too vague for a time that is certain.
 _VAGUE_COUNTS = {"few": 3, "several": 3}
 _VAGUE_RANGE = (2, 5)
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}

@@ -3,9 +3,10 @@ Choose the sentences of a message that are worth keeping, and their category.
 
 A fact in a story has the same words as a fact. So the words of a sentence only decide its kind.
 Whether it belongs to a story, a role or a pasted text depends on the other sentences of its
-message. A sentence is kept unchanged; if it begins with a pronoun or a fragment, the sentence
-before it is kept too. Pasted text teaches nothing about the user: code, quotations, mails, logs,
-tags, and lines after a line that ends in a colon.
+message. A sentence is kept in its own words, without a question after its last comma. If it begins
+with a pronoun or a number, or is a fragment, the sentence before it is kept too. Pasted text
+teaches nothing about the user: code, quotations, mails, logs, tags, and lines after a line that
+ends in a colon.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def without_opening(sentence: str, role: str) -> str:
 
 
 def _greets(paragraph: list[str]) -> bool:
-    """Return whether a paragraph has only a few words and no question."""
+    """Return whether a paragraph has only a few words, and asks for nothing."""
     words = sum(len(words_of(sentence)) for sentence in paragraph)
     return words <= _GREETING_WORDS and all(
         head_shares("says", sentence, "user")[ASKED] < _ASKS for sentence in paragraph
@@ -293,7 +294,9 @@ def _head(name: str) -> Head:
 
 def leans_on_another(sentence: str) -> tuple[bool, bool]:
     """
-    Return whether a sentence is a fragment or begins with a pronoun, and whether it is a fragment.
+    Return whether a sentence needs the one before it, and whether it is a fragment.
+
+    It needs it if it is a fragment, or begins with a pronoun or a number.
 
     >>> leans_on_another("He's 79 years old."), leans_on_another("Not 200.")
     ((True, False), (True, True))

@@ -1,8 +1,8 @@
 """
 Markers: the words that show what a sentence does, from `markers.json`.
 
-They are the only list of words in this package. For a language without a table, the models use
-their other features. Texts that differ only in an order to remember say the same.
+The two models of this package have no other list of words by hand. For a language without a table,
+they use their other features. Texts that differ only in an order to remember say the same.
 
 The table has a list of regular expressions for each language and kind. They are matched with
 folded text (lower case, no accents on Latin letters), and with whole words; in Chinese and Japanese

@@ -254,7 +254,8 @@ def grams_of(newer: str, older: str) -> dict[str, float]:
     Return the words of a pair as hashed features, whose weights come from data.
 
     From the newer statement these are words, pairs of neighbours and parts of words that the older
-    one lacks, with their values. From the older one they are its beginning and pairs of neighbours.
+    one lacks, with their values. From the older one they are its words, its beginning and pairs of
+    neighbours.
     """
     new, old, both = _aligned(newer, older)
     found: dict[str, float] = {}

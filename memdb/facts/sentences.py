@@ -231,7 +231,7 @@ def tidy(sentence: str, speakers: frozenset[str]) -> str:
 
     Args:
         sentence: One line; returned unchanged if little else would remain.
-        speakers: Lower-case names; abbreviations such as "Mel" count too.
+        speakers: Lower-case names; their beginnings such as "Mel" count too.
 
     >>> tidy("Wow, Mel, I moved to Oslo, Melanie!", frozenset({"melanie"}))
     'I moved to Oslo!'

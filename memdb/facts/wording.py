@@ -48,8 +48,8 @@ class Word(Record):
 
     Attributes:
         kind: "number", "sign" (a character without spaces around it), "kana",
-            "word" or "unit" (a percent or currency sign).
-        weight: From 0, for a word in every statement, to 1.
+            "word" or "unit" (a sign of percent, currency or degrees, plus or minus).
+        weight: From 0.05, for a word in very many statements, to 1.
         is_name: Whether it begins with a capital letter, and is not the first word of its sentence.
     """
 
@@ -98,7 +98,7 @@ def words_of(text: str) -> tuple[Word, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _word(raw: str, kind: str, language: str, starts: bool) -> Word:  # noqa: FBT001 (of a cache)
-    """Return the forms of a word in a language, at the start of a sentence and within."""
+    """Return a word in the form for the models; *starts*: whether it begins a sentence."""
     if kind == "number":
         return Word(compiled(_GROUPED).sub("", raw).replace(",", "."), kind, 1.0, False)
     folded = fold(raw).removesuffix("'s")

@@ -284,7 +284,7 @@ class Candidates(Record):
     model: str | None = None
 
     def without(self, gone: AbstractSet[int], weights: Weights) -> Candidates:
-        """Return the candidates unchanged if the messages of the ids *gone* contain no word."""
+        """Return the candidates as they are without the messages of the ids *gone*."""
         postings = {term: {*ids} - gone for term, ids in self.corpus.postings.items()}
         lexical = Lexical(postings, self.corpus.total, weights)
         scores = {key: score for key, score in lexical.scores.items() if key in self.scores}

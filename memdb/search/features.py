@@ -90,10 +90,10 @@ What a text is like, whatever is asked; the first is an int, the others but the 
 words: How many it has.
 short: 1 up to `TURN_WORDS` words, less above: what a held word counts.
 asks: 1.0 if it has a question mark.
-number, time: 1.0 if it holds a number, a word of time.
+number, time: 1.0 if it holds a number, and a word of time or a number of four digits.
 capitals: 0 to 1 by capitals within its sentences.
 length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
-long: How many times twice `TURN_WORDS` it has; 0.0 up to them.
+long: How often its words are twice `TURN_WORDS`, by log2; 0.0 up to `TURN_WORDS` words.
 vocabulary: Rows of the built-in table for its words, each once, an array; none of a long
     text, which has a word near to any other.
 """
@@ -256,9 +256,9 @@ def read_features(
 
 def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dict[int, list[int]]:
     """
-    Return, by id of a message without topic, the neighbours that have one.
+    Return, by id of a message without a word of the question, the neighbours that have one.
 
-    The answer to a question is none: both are one, and the answer is what is asked for.
+    An answer to a question is left out, because the answer itself is asked for.
 
     Args:
         near_words: Ids of messages with a word of the question beside them.
@@ -281,7 +281,7 @@ def _lenders(chat: _Chat, near_words: AbstractSet[int], columns: Columns) -> dic
 
 
 def _read_chat(rows: Mapping[int, Row]) -> _Chat:
-    """Return the candidates with the words of their neighbours."""
+    """Return the candidates with their traits and what their neighbours are."""
     ids = sorted(rows)
     place = dict(zip(ids, range(len(ids)), strict=True))
     read, *others = zip(*[rows[key] for key in ids], strict=True) if ids else ((), (), (), (), ())
@@ -393,7 +393,7 @@ def _special(chat: _Chat) -> dict[int, list[Place]]:
 
 
 def _similar(words: Words, chat: _Chat, near: Mapping[str, Mapping[int, float]]) -> list[float]:
-    """Return the shares of the words that each candidate says otherwise, and none beside it."""
+    """Return the shares of similar words in each candidate, less what the best place lends."""
     added = chat.zeros()
     if not near:
         return added
@@ -420,7 +420,7 @@ def _likely(candidates: Candidates) -> AbstractSet[int]:
 def _near_rows(
     query: Query, words: Words, chat: _Chat, likely: AbstractSet[int]
 ) -> dict[str, dict[int, float]]:
-    """Return by word that rows hold and *likely* one how near its nearest word is, 0 to 1."""
+    """Return by asked word and *likely* candidate the similarity of its nearest word, 0 to 1."""
     names = query.names()
     asked = [
         term.words[0]
@@ -532,7 +532,7 @@ def _add_shape(query: Query, chat: _Chat, columns: Columns) -> None:
 
 
 def _add_sessions(ids: Sequence[int], columns: Columns) -> None:
-    """Add the best candidate of each session."""
+    """Add for each candidate the best score in its session, by words and date."""
     best: dict[int, float] = {}
     sessions = [key >> SESSION_SHIFT for key in ids]
     for session, base, date in zip(sessions, columns["base"], columns["date"], strict=True):

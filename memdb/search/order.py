@@ -66,7 +66,7 @@ class Ties(Record):
         keys: For each hit the id of the entry that it is or that was learnt from it; then those of
             *taken*.
         taken: Newer entries that are not hits.
-        links: For each of *keys* the link to the newest entry that outdates it.
+        links: For each of *keys* the link to the newest entry that outdates it. None if none does.
         same: For the ids of two entries that repeat each other, the id of the other one.
     """
 
@@ -148,8 +148,8 @@ def _heads(
     """
     Return for each hit the place of the first one that says the same, with its asked words.
 
-    Two hits of one kind say the same if they have the same words and signs. So do an entry and the
-    message that it was learnt from, and an entry and another one that repeats it.
+    Two hits of one kind say the same if they have the same words and signs. So do an entry and its
+    message with the same words and signs, and two entries that repeat each other.
     """
     words = [tuple(words_of[hit.text]) if hit.kind in STATEMENTS else () for hit in hits]
     often = Counter(words)
@@ -258,11 +258,11 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
 
     Both are of one author and contain the same words of the question, half of them at least. They
     also share half of their other words except numbers and names. Or both are short, and the newer
-    one says that the older one is no longer true. The older one must be the best hit, or both are
-    among the first `COMPARED` of their kind. The condition is stricter if they share no word of the
-    question. Long messages, which say several things, and messages that only ask are not compared.
-    A text without the name that is asked for is about something else, and a question with a number
-    asks for that one.
+    one says that the older one is no longer true. For that the older one must be the best hit,
+    or the newer one is among the first `COMPARED` of its kind. The condition is stricter if they
+    share no word of the question. Long messages, which say several things, and messages that only
+    ask are not compared. A text without the name that is asked for is about something else, and a
+    question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold

@@ -106,7 +106,7 @@ class Query(Record):
 
     def vector_text(self, drop: Collection[str] = ()) -> str:
         """
-        Return the text to embed: without author names and without the words in *drop*.
+        Return the text to embed, without names of authors and of the user and the words in *drop*.
 
         Names, and words of many messages, pull the vector towards all messages. Leaving them out
         adds 0.19 to R@10 on LoCoMo. If no content word would remain, the whole text is used.
@@ -272,7 +272,7 @@ def _unaccented(words: Iterable[str], names: Iterable[Sequence[str]]) -> dict[st
     return {word: part for word, part in found.items() if word not in parts}
 
 
-# Letters of a name: fewer make no misspelt name, from the second on two may be wrong.
+# Least letters of a misspelt name; from `_LONG_NAME` on, two may be wrong.
 _MIN_NAME = 4
 _LEAST_NAME = 3  # of a name that no text holds
 _LONG_NAME = 7
@@ -426,7 +426,7 @@ class Corpus(Record):
     Attributes:
         kind: Name of the kind.
         span: First and last id.
-        allowed: The ids of the span that count; None means all. None means all.
+        allowed: The ids of the span that count. None means all.
         total: How many rows count.
         postings: For each term that was looked up, the ids that contain it.
         excluded: Ids that contain a word excluded by the request.

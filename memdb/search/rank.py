@@ -156,7 +156,7 @@ def rank_entries(
 
     score = (lexical + vector) * importance * freshness * use * scale + date, with half of each arm.
     `importance` is 1 + weights.importance * (importance - 5) / 5, and `freshness` 1 -
-    weights.fading * (1 - decay). `use` gains weights.use for ten uses and twice that for a hundred.
+    weights.fading * (1 - decay). `use` gains weights.use for nine uses and twice that for 99.
     `scale` is `weights.entry_scale`, which makes the scores comparable with those of messages.
 
     Args:
@@ -318,7 +318,7 @@ def _reply(key: int, rows: Mapping[int, Row]) -> int:
 
 
 def rank_documents(question: Question, candidates: Candidates, weights: Weights) -> Ranking:
-    """Rank candidates of a kind without neighbours: entries, artifacts, summaries."""
+    """Rank candidates of a kind without neighbours: every kind but messages."""
     ranked = rank_entries(
         candidates.scores,
         candidates.cosine,
@@ -357,8 +357,8 @@ def rank_listed(
     Args:
         rankings: By words and meaning; rows in them that name that time count too.
         listed: For each of *rankings* the time of each row, by id.
-        is_all: Whether only the time is asked for; else no row is sure, and rows with the words at
-            another time are among them.
+        is_all: Whether only the time is asked for. Else rows of the time are not sure, and rows
+            with the words at another time are among them.
     """
     times = [time for found in listed for time in found.values()]
     first, width = min(times, default=0), max(times, default=0) - min(times, default=0)

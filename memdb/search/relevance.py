@@ -63,7 +63,7 @@ FACTS = (
     *("statement_topics", "own", "foreign"),
 )
 """
-What relevance knows of a row.
+What relevance knows of a row; `bias` is 1.0 of every row.
 
 known: What the words that the row holds say, up to `MOST_KNOWN`.
 missing: The most that a word says, but a name, which it lacks, and nothing near it.

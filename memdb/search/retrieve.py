@@ -1,7 +1,7 @@
 """
 Retrieval: read the data for a question: posting lists, vectors and the best rows.
 
-All I/O of the search stages before the hits are loaded; nothing is scored here.
+All I/O of the search stages before the hits are loaded. `memdb.search.candidates` scores.
 Each function joins the caller's transaction. `memdb.search.kinds` defines which of them a kind
 uses.
 """
@@ -151,7 +151,7 @@ def spell(tx: Tx, question: Question, corpora: Iterable[Corpus]) -> SearchReques
 
 
 def _windows(request: SearchRequest, query: Query, today_ms: int) -> tuple[Window, ...]:
-    """Return the times in a request, within its filter; () if it names none."""
+    """Return the times that a query names, within its filter, else the filter; () for neither."""
     low, high = request.since_ms, request.until_ms
     if not query.is_dated:
         return ((low, high),) if request.is_timed else ()
@@ -196,7 +196,7 @@ def _parse(
     Return the parsed query, with its relative dates resolved.
 
     Returns:
-        The query, and the day from which its dates are counted back.
+        The query, and the time from which its dates are counted back, UTC milliseconds.
     """
     query = parse_query(text, authors, now_ms // DAY_MS)
     if query.is_dated:

@@ -3,8 +3,8 @@ Search service: the stages of recall in order.
 
 Snapshot 1 reads the question and its posting lists, then the embedder is asked
 once without a transaction, and snapshot 2 finds, ranks and loads.
-A search by words takes one snapshot. Before that, a batch of the scope's pending embeddings is
-made, so that a message that was just added is found by meaning too.
+A search by words takes one snapshot. Before another search, a batch of the scope's pending
+embeddings is made, so that a message that was just added is found by meaning too.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ class SearchService:
             InvalidInput: there is no embedder for a search by vector, or the
                 vector is not one of its.
             DimensionMismatch: the vector has another number of components.
+            PortError: the embedder failed and no words matched.
         """
         request = self._with_vector(request)
         if request.by == "words" or self._indexer.embedder is None:
@@ -251,7 +252,7 @@ class SearchService:
         """
         Return what the first snapshot reads, after pending embeddings were done.
 
-        None means that the scope or the requested session does not exist. A caller may read other
+        None means that neither the scope nor shared entries exist. A caller may read other
         data in the same snapshot: see `is_behind`.
         """
         with self._db.read() as tx:

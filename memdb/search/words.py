@@ -2,7 +2,7 @@
 The weight of a word in a question, the same in every file.
 
 `bench/answers/train.py` makes `answers.json`. It has the weights of `memdb.search.relevance`, and
-for each word the number of questions of its language that contain it. It also has how much likelier
+for each word the share of questions of its language that contain it. It also has how much likelier
 the word is in a question about the user than in one about the world.
 """
 

@@ -247,7 +247,7 @@ class Summaries:
         Make the next summaries of a session, at most *most*.
 
         Returns:
-            Returns the number of stored summaries, and *job* with its lease renewed; None if
+            The number of stored summaries, and *job* with its lease renewed; None if
             another process has it.
         """
         with self._db.read() as tx:

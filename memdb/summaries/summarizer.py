@@ -290,8 +290,8 @@ class SummaryMaker:
         """
         Return an extract of *messages*, oldest first, that is not stored.
 
-        Contexts need the same extracts turn after turn until a summary covers the messages. So the
-        last `MAX_DIGESTS` are cached, by the texts of the messages.
+        Contexts need the same extracts turn after turn until a summary covers the messages. So some
+        are cached, `MAX_DIGESTS` at most, by what the messages say, their writers, seqs and times.
         """
         source = items_of_messages(messages)
         said = {

@@ -90,7 +90,7 @@ class SummaryTree(Record):
         return "" if left < 0 or text is None else "\n".join(filter(None, (text, end)))
 
     def _extract(self, limit: int) -> str | None:
-        """Return the sentences that tell most; None if a model or an unknown counter was used."""
+        """Return the best sentences; None without extracts alone, or for an unknown counter."""
         if not self.summaries or any(one.quality == "model" for one in self.summaries):
             return None
         cover = self._cover(self.frontier, READ_SHARE * limit)

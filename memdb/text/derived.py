@@ -1,5 +1,5 @@
 """
-Columns that a row derives from its content: second index text and hashes.
+Columns that a row derives from its content: second index text, hashes and named days.
 """
 
 from __future__ import annotations

@@ -219,7 +219,8 @@ def extra_tokens(parts: Sequence[Any] | None, settings: Settings, counter: str =
 
     Args:
         settings: Have the numbers.
-        counter: The counter's name; "claude" and "gemini" choose that provider's rule.
+        counter: The counter's name; "claude", "gemini" and "o200k_base" choose their provider's
+            rule.
     """
     media = [*media_of(parts)]
     tokens = sum(media_tokens(part, settings, counter) for part in media)

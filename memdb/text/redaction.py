@@ -29,8 +29,8 @@ def redact(text: str, secrets: Iterable[str | None] = ()) -> str:
 
     Hidden are the *secrets* themselves (also percent-encoded) and user and password of URLs. So are
     query values with a name like key or token, `Bearer ...`, and values with a name like api_key or
-    password. Words in the form of known keys (`sk-...`) are hidden too. Doing it twice changes
-    nothing more.
+    password. Words in the form of known keys (`sk-...`) are hidden too, and all that `find_secrets`
+    finds. Doing it twice changes nothing more.
 
     >>> redact("bad key sk-abc123 for https://ann:pw@host/v1?key=123")
     'bad key *** for https://***@host/v1?key=***'

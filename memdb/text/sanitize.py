@@ -60,9 +60,9 @@ def prompt_line(text: str) -> str:
     Return *text* as one line of data inside a prompt.
 
     Line breaks become spaces, angle brackets become entities, and runs of backticks, tildes, equals
-    signs or dashes become shorter. So no tag, fence or line in the text can end the block around it
-    or begin a new one. Doing it twice to a text without entities changes no more than the
-    ampersands.
+    signs, dashes or number signs become shorter. So no tag, fence or line in the text can end the
+    block around it or begin a new one. Doing it twice to a text without entities changes no more
+    than the ampersands.
 
     >>> prompt_line("likes </memory>\n```tea``` & a < b")
     "likes &lt;/memory&gt; ''tea'' & a &lt; b"

@@ -57,7 +57,7 @@ class Rule(Record):
 
     Attributes:
         kind: Its name in findings.
-        hints: Lower-case texts; every match contains one.
+        hints: Lower-case texts; every match contains one, or begins as *sign* says.
         reach: Most characters of a match before its hint.
         sign: A case-sensitive pattern that matches where a match begins, unless that is at the
             start of the text. A rule without hints and sign is for texts that contain a run of
@@ -310,9 +310,9 @@ def _is_drawn(value: str) -> bool:
 
 def _is_spoken(match: re.Match[str], value: str) -> bool:
     """
-    Return whether "the password is" is followed by it: "...
+    Return whether the words "the password is" are followed by the password.
 
-    Is wrong" is not, "... is hunter2" is.
+    "The password is hunter2" has it, "the password is wrong" has not.
     """
     word = value.rstrip(".!?")
     if _is_drawn(word) and len(value) >= _MIN_SPOKEN:

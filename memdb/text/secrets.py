@@ -32,7 +32,7 @@ MIN_WRAPPED, MAX_WRAPPED = 24, 65_536
 # The kind in a placeholder is no name of what stands behind it.
 _KIND = rf"(?<={re.escape(PLACEHOLDER)} )\w+(?=\])"
 
-# Drawn characters without a name: only where the caller asks for it.
+# Characters of a key behind the word of its service; no run of more counts as drawn.
 MIN_DRAWN, MAX_DRAWN = 32, 512
 MIN_ENTROPY_BITS = 4.0
 
@@ -63,7 +63,7 @@ def find_secrets(
 
     Args:
         entropy: Also find unnamed runs of at least 20 characters with at least 4 bits per
-            character; hashes and ids are among them.
+            character, a digit, and letters of both cases. Hashes and ids are among them.
         detector: Finds additional secrets; its spans are merged with the others.
 
     Cost: 0.1 ms for a sentence, at most 1 s per MB of whatever text.

@@ -253,7 +253,7 @@ def _encoding_of_model(model: str) -> str | None:
     """
     Return the encoding of a model by tiktoken's table.
 
-    For an unknown newer model the newest one.
+    For an unknown newer model it is the newest one; None for a name that is no model of OpenAI.
     """
     try:
         from tiktoken.model import encoding_name_for_model  # noqa: PLC0415 (of the extra tiktoken)

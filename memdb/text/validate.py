@@ -530,7 +530,7 @@ def refuse_special(*paths: str | os.PathLike[str]) -> None:
     An absent file and a folder pass: opening them raises the error. Cost: 2 µs each.
 
     Raises:
-        FileError: one of *paths* exists and is not a regular file.
+        FileError: one of *paths* exists, and is neither a regular file nor a folder.
     """
     for path in paths:
         try:

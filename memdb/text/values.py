@@ -81,10 +81,11 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
 
 def parse_fields(fields: object, field: str) -> tuple[str, ...] | None:
     """
-    Return the field paths of an `index` argument, None for False.
+    Return the field paths of an `index` argument, None for False and for an empty list.
 
     Raises:
-        InvalidInput: it is not a bool or a list, or contains something other than a path.
+        InvalidInput: it is not a bool or a list, contains something other than a path, or more than
+            `MAX_FIELDS` paths.
     """
     if isinstance(fields, bool):
         return (WHOLE,) if fields else None
@@ -175,8 +176,8 @@ class Filter:
         Check *where*: by field path a value, or an object of operators and their values.
 
         Raises:
-            InvalidInput: it is not a dict, or contains an unknown operator, an invalid path, or a
-                value that cannot be compared.
+            InvalidInput: it is not a dict, or contains an unknown operator, an invalid path, a
+                value that cannot be compared, or more than `MAX_FILTERS` conditions.
         """
         if not isinstance(where, dict):
             raise InvalidInput(f"{field} is {type(where).__name__}: give a dict of fields")
