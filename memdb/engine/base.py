@@ -153,7 +153,7 @@ class Tx(Protocol):
                 `rev_version`.
 
         Raises:
-            Corrupt: a row differs.
+            Corrupt: a row differs, or has a time of no date.
         """
 
     def find_damaged_rows(self, *, deep: bool) -> Iterable[str]:
@@ -326,7 +326,7 @@ class Maintenance(Protocol):
         """Stop reporting that a log was missing; return whether one was."""
 
     def list_wal_readers(self) -> tuple[int, ...]:
-        """Return the process ids that prevent moving a large log into the file."""
+        """Return the ids of the processes that prevent moving a large log into the file."""
 
     def rebuild(self, derive: Callable[[Tx], None]) -> None:
         """Run *derive* in a transaction, then rebuild every full-text index from its rows."""
@@ -443,7 +443,7 @@ class Engine(Protocol):
 
     def watch_undo(self) -> Callable[[], bool] | None:
         """
-        Return a value that changes if writes of this thread's open transaction are rolled back.
+        Return a function that returns whether open writes of this thread were rolled back since.
 
         None outside a transaction, where only committed rows are read.
         """
@@ -463,7 +463,7 @@ class Engine(Protocol):
         """
         Return a number that changes with every commit of any connection; None if unknown now.
 
-        Never waits. *start*: begin to watch, if nothing does yet.
+        Never waits, but *start* asks a server. In a file it begins to watch, if nothing does yet.
         """
 
     def others(self) -> int | None:

@@ -135,7 +135,7 @@ def _is_undone(owner: Block, undone: int) -> bool:
 
 class Opened:
     """
-    Base of the blocks of an open database, for both engines.
+    Base of both engines: what they share about the blocks of an open database.
 
     Attributes:
         path: Place where it is, for error messages.
@@ -209,7 +209,7 @@ class Opened:
 
     def watch_undo(self) -> Callable[[], bool] | None:
         """
-        Return what tells whether writes of this thread's open transaction were undone since.
+        Return a function that returns whether open writes of this thread were rolled back since.
 
         That is all of its writes, or those of a savepoint. None outside a transaction.
         """
@@ -230,8 +230,7 @@ class WriteLock:
     Lets one block write at a time.
 
     Whether the lock is taken is decided by its owner: a block that is alive. The inner lock only
-        wakes waiting threads. So
-    an exception between any two bytecodes cannot leave it locked.
+    wakes waiting threads. So an exception between any two bytecodes cannot leave it locked.
     """
 
     __slots__ = ("_change", "_wake", "owner")

@@ -163,8 +163,9 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
 
     The time of FTS5 for an excerpt grows with the square of the number of matches: 3 s for 16,000.
     So it gets only a few thousand characters of a long text, around the first place of each word.
-    If no word matches, the beginning of the text is returned. Cost: 10 ms at most for each text,
-    and 1 ms per million characters.
+    If FTS5 finds nothing in them, the beginning of the first piece is returned. A short text
+    without a match has no excerpt. Cost: 10 ms at most for each text, and 1 ms per million
+    characters.
     """
     found: dict[int, str] = {}
     if not terms:

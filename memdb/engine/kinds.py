@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from memdb.engine import compose
 
-# The kind of thing that a statement on a table changes; other tables hold nothing said.
+# The kind of thing that a statement on a table changes; other tables have no content.
 KINDS = {
     "messages": "message",
     "archive": "message",

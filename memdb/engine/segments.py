@@ -189,7 +189,7 @@ def _most(data: bytes) -> int:
 
 
 def inflate_segment(data: bytes) -> bytes:
-    """Return the bytes that `squeeze` compressed; Damaged if they are not compressed."""
+    """Return the bytes that `squeeze` compressed; Damaged if *data* is not from `squeeze`."""
     return inflate(data, _most(data))
 
 

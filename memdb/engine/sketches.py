@@ -95,7 +95,7 @@ def to_bytes(vector: bytes) -> bytes:
 
 
 def from_bytes(stored: bytes) -> bytes:
-    """Return the float32 vector of length 1 for bytes of `to_bytes`, which gives them again."""
+    """Return the float32 vector of length 1 that `to_bytes` turns into *stored* again."""
     numbers = array("b", stored)
     length = sqrt(sum(map(mul, numbers, numbers))) or 1.0
     floats = array("f", [number / length for number in numbers])
@@ -275,8 +275,8 @@ class SketchIndex:
         Return the distance of each sketch from *vector*, one byte each.
 
         Up to 256 dimensions it is the sum of the weights of the bits that differ. Above, it is
-            their number in units of 2^k bits, with the smallest k for which all numbers fit into a
-            byte.
+        their number in units of 2^k bits, with the smallest k for which all numbers fit into a
+        byte.
         """
         tables, unit, total = tables_of(vector), unit_of(len(vector) // 4), 0
         for start in range(0, len(tables), PLANES_AT_ONCE):
@@ -373,7 +373,7 @@ def nearest_places(measured: bytes, wanted: int, mask: bytes | None = None) -> l
 
 
 def loaded_numpy() -> ModuleType | None:
-    """Return numpy if its import pays off; None if it is absent or older than 2."""
+    """Return numpy if it is imported or worth its import, else None; None also before numpy 2."""
     module = sys.modules.get("numpy")
     if module is None and SketchIndex.compared > WORTH_NUMPY:
         try:

@@ -65,6 +65,9 @@ def place_of(user: str) -> str:
     The name of the file is that of the user, so that a listing opens none, and two folders of
     its hash keep each small.
 
+    Raises:
+        TooLarge: the name is too long for that of a file.
+
     >>> place_of("ann@example.com")
     '71/d4/ann%40example%2ecom.db'
     """
@@ -231,7 +234,7 @@ class Folder:
         return self._take(user and user_name(user), create=create)
 
     def empty(self) -> MemDB:
-        """Return an empty memory on no disk with the options of the files: whose is not there."""
+        """Return an empty memory on no disk with the options of the files, for an absent user."""
         return memdb.open(":memory:", **{**self._options, "mode": "write", "key": None})
 
     def list(self, *, after: str | None = None, limit: int | None = None) -> list[str]:
@@ -525,7 +528,7 @@ def open_folder(
     Args:
         path: A folder that exists.
         mode: "read": nothing is written, while another process may own the folder.
-        max_open: How many unused files are kept open.
+        max_open: How many files may be open; more are open only while they are used.
         options: Of `memdb.open`, for each file.
 
     Raises:

@@ -139,7 +139,7 @@ class Entry(Record):
 
     def status(self, at_ms: int) -> str:
         """
-        Return "active" if it is true at a time, else the reason.
+        Return "active" if `holds` is true at a time, else the reason.
 
         "superseded", "expired" (also if it stopped being true), "inactive"
         (switched off or evicted) or "future" (it is not true yet).
@@ -226,12 +226,12 @@ class Remembered(Record):
     Attributes:
         action: One of "added", "repeated", "updated", "retracted" and "refused". "repeated":
             *entry* says the same, and took over new details. "updated": *entry* replaced *other*,
-            or took over its text. "retracted": *entry*, which is inactive, retracts *other*.
+            or took over the new text. "retracted": *entry*, which is inactive, retracts *other*.
         entry: The entry that states the fact now. A refused fact has an entry with id 0 and no
             text, which is not stored.
         other: The entry that was repeated, replaced or retracted, in its earlier state; None if
             there is none.
-        reason: One line that quotes neither text.
+        reason: The reason, in one line that quotes neither text.
         links: The guessed effects of *entry* on older entries, and of newer ones on it.
     """
 
@@ -299,7 +299,7 @@ class Outcome(Record):
 
     Attributes:
         action: As in `Remembered`, or "dropped" if it was not stored at all.
-        reason: A short sentence.
+        reason: The reason, in a short sentence.
         entry: The entry that states it now; None if it was dropped.
         conflict: One of `CONFLICTS`; None if the model named none.
         target: Id of the entry that it changed, replaced or repeats.

@@ -163,7 +163,11 @@ def run_within(
 def _await(
     done: Event, deadline: float, cancelled: Callable[[], bool] | None, name: str, timeout_s: float
 ) -> None:
-    """Wait for *done*; raise PortError after *deadline* or if *cancelled* returns True."""
+    """
+    Wait for *done*; raise PortError after *deadline* or if *cancelled* returns True.
+
+    CallCancelled if the task that waits for the whole call was cancelled.
+    """
     is_given_up = CANCELLED.get()
     is_polled = not (cancelled is is_given_up is None)
     while True:
@@ -379,7 +383,7 @@ def call_within(
 
 
 def limited_embedder(embedder: Embedder, meter: Meter | None = None) -> Embedder:
-    """Return *embedder* with 15 seconds for a text, and half a second for each further one."""
+    """Return *embedder* limited to 15 seconds per call, and half a second more for each text."""
 
     def limit(texts: Sequence[str]) -> float:
         return EMBED_TIMEOUT_S + EMBED_TEXT_S * len(texts)

@@ -28,7 +28,7 @@ WORK: tuple[Work, ...] = ("embed", "summarize", "extract")
 
 REFUSE, REDACT, ALLOW = ACTIONS = ("refuse", "redact", "allow")
 RETENTIONS = ("archive", "delete", "forget")
-# None where a text file or a command gives a number.
+# The word for None where a text file or a command gives a number.
 NEVER = "never"
 
 # What a statement is compared with before it is stored; the first is the default.
@@ -123,8 +123,8 @@ class Settings(Record):
         summary_max_depth: Depth of the deepest summary, 0 to 31.
         summary_prompt: Instruction for a model, in place of memdb's own
             words; `{limit}` is replaced by the most tokens. None means memdb's own,
-            as for the other prompts. What contains the material apart and the
-            form of the answer is always added.
+            as for the other prompts. The separation of the material from the
+            instruction and the form of the answer are always added.
         extract: Whether background work (`db.jobs`) learns entries from messages. None means that
             it does without a model where a program opened the file by `memdb.open`, or a folder of
             files. It does not on the command line or in a server of one file. `Session.extract`
@@ -139,13 +139,13 @@ class Settings(Record):
             the more important ones are kept.
         extract_every: New messages that background work waits for, 1 to 200 ...
         extract_idle_ms: ... unless no message was added for this time.
-        extract_prompt: Instruction for a model that learns; `{chars}` and `{most}` stand
-            for the limits of a fact and of their number.
+        extract_prompt: Instruction for a model on the facts to note; `{chars}` and `{most}` are
+            replaced by the limits of a fact and of their number.
         compare_prompt: Instruction for a model about repeats and contradictions.
         entry_inactive_ms: Entries that have been inactive for longer are removed
             with their history; None means never. A year is usual.
         session_max_age_ms: Age from which a session is retired; None means none.
-        session_max_idle_ms: Time since a message was last added or removed, from
+        session_max_idle_ms: Time since the newest message was written, from
             which a session is retired; None means none.
         session_max_count: Sessions per scope; those longest without a message
             are retired first. None means no limit.

@@ -138,7 +138,8 @@ class Tx(Asking):
 
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
-        kept: Cache of the connection, by the SHA-256 of what a value was made from.
+        written_by: The program, adapter or client that writes; None means that it is unknown.
+        kept: Cache of the connection; keys are the SHA-256 of the source of a value.
         holds_calls: Whether it is a transaction of the caller's, around public calls.
         link: Its connection.
         is_broken: Whether the connection is not used again.
@@ -266,7 +267,7 @@ class Tx(Asking):
                 self._recover(error, tries)
 
     def expect(self, sql: str, values: Values | None = None) -> None:
-        """Send a query before the `all` or `one` that reads its answer; see `Tx`."""
+        """Send a query before `all` or `one` reads its answer; see `memdb.engine.base.Tx`."""
         statement = statement_of(sql)
         bound = statement.bind(values or EMPTY)
         if self._lost is None and self._asked.lacks(statement.sql, bound):
@@ -316,7 +317,7 @@ class Tx(Asking):
         self._note(statement, bound, None, changed=not statement.may_miss)
 
     def _put(self, statement: Statement, bound: list[Any]) -> Answer:
-        """Send a statement, after registering the scopes that it is about."""
+        """Send a statement, and return where its answer will be."""
         return self.link.open().send(statement.sql, bound)
 
     def _note(

@@ -271,7 +271,7 @@ class Statement:
         return [_bound(name, values) for name in self.names]
 
     def locks(self, values: Values) -> list[int]:
-        """Return the locks that it needs in a write, each a number above `COMMON_LOCK`."""
+        """Return the locks that it needs in a write: `COMMON_LOCK`, or numbers above it."""
         place = self.place
         value = None if place is None else values[place]
         if self.is_common:

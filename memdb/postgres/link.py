@@ -227,7 +227,7 @@ class Link:
         """
         Return whether a commit on this server waits for a standby, or the server is lost.
 
-        Then the one whose lock was not given back in time is not slow: a fail-over continues.
+        Then the one whose lock was not given back in time is not slow: a fail-over is in progress.
         Ends the open transaction.
         """
         if not self.undo():
@@ -238,7 +238,7 @@ class Link:
             return True
 
     def pin_schema(self) -> None:
-        """Limit this and later connections to the schema of the tables."""
+        """Limit this and later connections to the schemas of the tables and of pgvector."""
         ((path, is_nowhere),) = self.ask(SELECT_PATH)
         if not is_nowhere:  # which is an error when the tables are made
             self._options["search_path"] = path

@@ -467,6 +467,9 @@ def to_numbered(sql: str, values: Any) -> tuple[str, list[Any]]:
     """
     Return a query with `$n` for its placeholders, and the values in that order.
 
+    Raises:
+        InvalidInput: a placeholder has no value, or their numbers differ.
+
     >>> to_numbered("SELECT '?' WHERE a = ? AND b = ?", [1, 2])
     ("SELECT '?' WHERE a = $1 AND b = $2", [1, 2])
     >>> to_numbered("SELECT :a, :b::text, :a", {"a": 1, "b": 2})

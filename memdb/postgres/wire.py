@@ -137,7 +137,7 @@ class Wire:
         """
         Wait for all answers.
 
-        Psycopg.Error if a statement failed. Then other statements may be sent.
+        It raises psycopg.Error if a statement failed. Then other statements may be sent.
         """
         self.is_whole = False
         self._pg.pipeline_sync()

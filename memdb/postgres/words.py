@@ -373,7 +373,7 @@ class PostgresWords:
             document frequency in the range.
 
         Cost: one statement, and 0.06 µs per id. Phrases, and terms limited to some fields, need a
-            second statement and 5 µs per row with all their tokens.
+        second statement and 5 µs per row with all their tokens.
         """
         phrases = {term: phrases_of(term) for term in terms}
         found: dict[Term, list[int]] = {term: [] for term in phrases}

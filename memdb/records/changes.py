@@ -172,7 +172,7 @@ class ChangeLog:
 
 
 def _compare_states(before: str, now: str) -> tuple[tuple[str, ...], bool]:
-    """Return the kinds that changed between two states, and whether there were other changes."""
+    """Return the kinds that changed between two states, and whether there is no other change."""
     *old, lengths = before.split(".")
     *new, lengths_now = now.split(".")
     kinds = {one.partition(":")[0] for one in {*old} ^ {*new}}

@@ -67,7 +67,7 @@ def _keep_keys_away(tx: Tx, ids: Collection[int]) -> None:
 
 
 def leave_sessions(tx: Tx, low: int, high: int) -> None:
-    """Remove the entries that only sessions in an id range recall, and links to these."""
+    """Remove entries that only sessions in an id range recall, and others' references to these."""
     remove(tx, *entries.session_only(tx, low, high))
     entries.forget_sessions(tx, low, high)
     entry_history.forget_sessions(tx, low, high)

@@ -124,7 +124,7 @@ def update(
     Change *columns* of an entry, and keep its earlier state in the history.
 
     Nothing is written if every column already has its value. The new version has the writer of the
-    transaction, unless *columns* name another or only the end of the entry changes.
+    transaction, unless *columns* name another or *reason* is in `UPKEEP`.
 
     Args:
         vector: Embedding of the new text, as in `insert`; unused if the text stays.

@@ -178,7 +178,7 @@ def forget(tx: Tx, *doomed: StoredItem) -> None:
 
 
 def refresh(tx: Tx, found: Iterable[Item]) -> list[Item]:
-    """Extend the life of items that expire by their time to live, and return them."""
+    """Renew the time to live of items that expire, and return them with the new expiry."""
     found = [*found]
     expiring = [item.id for item in found if item.ttl_ms is not None]
     if not expiring:

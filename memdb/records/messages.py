@@ -335,7 +335,7 @@ def place(
     Add messages that are new to the session, and return their rows in the same order.
 
     Args:
-        seqs: The seq that each keeps, for imports; None puts it at the end.
+        seqs: The seq that each keeps, for imports; None puts it at the end, as () does for all.
         summarize_every: Number of new messages after which the session is due for a summary.
 
     Raises:

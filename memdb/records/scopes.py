@@ -138,6 +138,7 @@ class ScopeRef:
             SecretFound: the scope is new, its names contain a secret, and the settings refuse
                 those.
             Unsupported: the file belongs to another user.
+            TooLarge: no scope number is left for a new scope.
         """
         if self._scope_no is not None:
             return self._scope_no

@@ -163,9 +163,8 @@ def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
     """
     Attach a branch to a row that is newer than itself: it gets a newer row; return its id.
 
-    It keeps its name, its uid, its messages, and references to them. Branches that start from it
-    move to the new row, which is newer than all of them, only if they are replaced too. The caller
-    does that.
+    It keeps its name, its uid, its messages, and references to them. The new row is newer than the
+    branches that start from it, so these are replaced too.
     """
     place = sessions.place_of(tx, branch)
     sessions.rename_branch(tx, branch, f"{place['branch']}{BRANCH_MARK}")

@@ -515,7 +515,7 @@ DELETE_LOST_JOBS = compose.delete(
 
 
 def derive(tx: Tx, kind: str) -> None:
-    """Derive bigrams and spans of every row of a kind again; summaries have none."""
+    """Derive bigrams of every row of a kind again, and spans of messages and entries."""
     for rows in tx.pages(SELECT_TEXTS[kind], {"after": 0}):
         for row_id, text, more, stored in rows:
             bigrams = bigrams_of(f"{text}\n{more}" if more else text)

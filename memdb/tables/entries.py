@@ -332,8 +332,8 @@ class EntryFilter(Record):
         category: Only this one; None means every category.
         pinned: Only pinned entries, or only the others; None means both.
         inactive: ... or also entries that are not.
-        undecided: Only entries of one scope that wait for a decision; not for the past or the
-            newest.
+        undecided: Only entries of one scope that wait for a decision. `list_newest` and
+            `list_as_of` ignore it.
     """
 
     now_ms: int
@@ -367,7 +367,7 @@ def list_by_time(
     wanted: EntryFilter,
 ) -> list[Entry]:
     """
-    Return up to *limit* entries of a range of ids by the time of their last change, newest first.
+    Return up to *limit* entries of a range of ids by their *order* time, newest first.
 
     Args:
         order: "updated" or "created".
@@ -635,13 +635,17 @@ def find_same_text(tx: Tx, scope_no: int, text: str) -> list[int]:
 
 
 def list_key(tx: Tx, low: int, high: int, key: str, private_to: int | None) -> list[int]:
-    """Return the ids of all entries of a range that have or had a key, oldest first."""
+    """Return the ids of all entries of a range with a key, active or not, oldest first."""
     values = {"low": low, "high": high, "key": key, "private_to": private_to}
     return [row[0] for row in tx.all(SELECT_OF_KEY, values)]
 
 
 def list_keys(tx: Tx, scope_no: int, limit: int) -> list[str]:
-    """Return the keys of the active entries of a scope, in order."""
+    """
+    Return up to *limit* keys of the active entries of a scope that have no end, in order.
+
+    Entries that only one session recalls are left out.
+    """
     return [row[0] for row in tx.all(SELECT_KEYS, {"scope_no": scope_no, "limit": limit})]
 
 
@@ -661,9 +665,9 @@ def list_as_of(
     tx: Tx, after: int, high: int, *, limit: int, wanted: EntryFilter
 ) -> list[tuple[int, int | None]]:
     """
-    Return (id, version) of the entries valid at `wanted.now_ms`, by id.
+    Return (id, version) of the entries that the file held at `wanted.now_ms`, by id.
 
-    Version None: the row itself.
+    The version is that of the history. None means the row itself.
     """
     values = {**wanted._asdict(), "after": after, "high": high, "limit": limit}
     return [(int(row[0]), row[1]) for row in tx.all(SELECT_AS_OF, values)]

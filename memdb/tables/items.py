@@ -518,7 +518,7 @@ def update(tx: Tx, row: dict[str, object]) -> None:
 
 
 def refresh(tx: Tx, ids: Iterable[int]) -> None:
-    """Extend the life of the *ids* that expire by their `ttl_ms`."""
+    """Set the expiry of those *ids* that have a `ttl_ms` to this time from now."""
     tx.run(UPDATE_EXPIRY, {"ids": [*ids], "now_ms": tx.now_ms})
 
 

@@ -450,7 +450,7 @@ def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
 
 
 def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
-    """Remove every job about a kind's rows with ids from *low* to *high*, or only *low*."""
+    """Remove every job about a *subject* with an id from *low* to *high*, or only *low*."""
     tx.run(DELETE_SUBJECT, {"subject": subject, "low": low, "high": low if high is None else high})
 
 
@@ -460,7 +460,11 @@ def drop_nodes(tx: Tx, ids: Collection[int]) -> None:
 
 
 def watermark(tx: Tx, session: int) -> Job:
-    """Return the last seq that was searched for facts in a session; 0 before the first."""
+    """
+    Return the extraction job of a session, leased or not.
+
+    Its `next_seq` is the first seq that was not searched for facts, 1 at first.
+    """
     row = tx.one(SELECT_WATERMARK, {"ref": session})
     return Job("extract", "session", session, 0, 1, 0) if row is None else Job(*row)
 

@@ -70,7 +70,7 @@ class Totals(Record):
         counts: Number of rows by kind.
         oldest_ms: Time when the oldest message was said, None without messages.
         newest_ms: Time when the newest message was said, None without messages.
-        pending: Number of jobs that are due and not done, by kind.
+        pending: Number of jobs by kind, without upkeep of the file and extraction.
         summaries: How many there are, by quality.
         archived: Number of messages in segments.
         meta: Facts about the file itself.

@@ -61,7 +61,12 @@ def expect(tx: Tx, app: str, user: str) -> None:
 
 
 def ensure(tx: Tx, app: str, user: str, uid: str, created_ms: int | None = None) -> int:
-    """Return the number of the scope; a new one gets *uid* and a time."""
+    """
+    Return the number of the scope; a new one gets *uid* and *created_ms*, None for now.
+
+    Raises:
+        TooLarge: no scope number is left for a new one.
+    """
     found = find(tx, app, user)
     if found is not None:
         return found

@@ -271,8 +271,8 @@ def node_uid(session_uid: str, depth: int, first_seq: int, last_seq: int) -> str
     """
     Return the id of the node at a place: 16 hexadecimal digits.
 
-    Messages never change and seqs are never used twice, so the place determines the sources of the
-    node. Every process that makes it computes the same id.
+    Seqs are never used twice, so the place determines the sources of the node. Every process that
+    makes it computes the same id.
     """
     place = {"session": session_uid, "depth": depth, "first": first_seq, "last": last_seq}
     return content_hash(place, place).hex()[:16]

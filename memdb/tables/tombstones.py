@@ -144,7 +144,7 @@ class Tombstone(Record):
 
 
 def add(tx: Tx, scope_no: int, *stones: Tombstone) -> None:
-    """Add tombstones; what the scope has of one for its uid stays if it says as much."""
+    """Add tombstones; one for the same uid stays, unless only the new one is `forgotten`."""
     rows = ({field: getattr(one, field) for field in Tombstone._fields} for one in stones)
     tx.many(INSERT_TOMBSTONE, [{**row, "scope_no": scope_no} for row in rows])
 

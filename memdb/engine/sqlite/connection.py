@@ -210,7 +210,7 @@ def connect(
 
 
 def _begin_file(connection: apsw.Connection, path: str) -> None:
-    """Set the properties of a new file, until another process has set them."""
+    """Set the properties of a new file, unless another process has written its first page."""
     # Else it asks for the lock of writers, which a migration holds while it opens another one.
     if path == MEMORY or os.stat(path).st_size == 0:
         connection.execute(SET_AUTO_VACUUM).fetchall()
@@ -312,7 +312,7 @@ def keep_few_pages(connection: apsw.Connection) -> None:
 def let_write(
     connection: apsw.Connection, *, durability: str, timeout_ms: int, key: FileKey | None, **_: Any
 ) -> None:
-    """Make a reading connection of a writing one, which has already read the schema."""
+    """Make a writing connection of a reading one, which has already read the schema."""
     try:
         _refuse_fallback(connection)
         set_query_only(connection, is_on=False)
@@ -465,7 +465,8 @@ class Tx(Asking):
         now_ms: The time of everything written in it, UTC milliseconds.
         raw: The connection of apsw, for scripts and backups.
         kept: Cache of this connection; keys are the SHA-256 of the source of a value.
-        is_alone: Whether no other connection has written since its last commit.
+        written_by: The program, adapter or client that writes; None means that it is unknown.
+        is_alone: Whether it is known that no other connection has written since its last commit.
         version: The state of the file as of its last commit; every commit changes it.
         used_words: The full-text indexes, None before their first use.
         is_broken: Whether a storage error happened; the connection is not used again.

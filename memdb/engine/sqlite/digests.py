@@ -70,7 +70,7 @@ def register_functions(connection: apsw.Connection) -> None:
 
 @cache
 def _verify_statement(table: str) -> str:
-    """Return the statement that finds the rows with these keys that differ from their digest."""
+    """Return the statement that finds damaged rows by their keys; see `verify_rows`."""
     columns = digest_columns()[table]
     key, wanted = columns.key[0], "value"
     if len(columns.key) > 1:
@@ -86,7 +86,11 @@ def _verify_statement(table: str) -> str:
 
 
 def verify_rows(tx: Tx, table: str, ids: Iterable[Key]) -> None:
-    """Raise Corrupt if a row of *ids* differs from its digest. Cost: 20 µs, and 2 µs per row."""
+    """
+    Raise Corrupt if a row of *ids* differs from its digest, or has a time of no date.
+
+    Cost: 20 µs, and 2 µs per row.
+    """
     for (row_id,) in tx.all(_verify_statement(table), {"ids": ids}):
         raise Corrupt(
             f"row {row_id} of {table} is damaged, because it differs from its digest: run `memdb "

@@ -130,7 +130,8 @@ class SqliteEngine(Opened):
 
         Raises:
             FileError: the file cannot be used; see its subclasses.
-            InvalidInput: *durability* or *mode* has an unknown value.
+            InvalidInput: *durability* or *mode* has an unknown value; or `:memory:` is given with
+                mode="read" or with a key.
         """
         if durability not in ("power", "process"):
             raise InvalidInput(f"durability is {durability!r}: use 'power' or 'process'")
@@ -445,7 +446,7 @@ class SqliteEngine(Opened):
             lock.release(block)
 
     def _in_writer(self, work: Callable[[Writer], T]) -> T:
-        """Do *work* with the connection for writing, and do not wait for it."""
+        """Do *work* with the connection for writing, which waits for no other process."""
         writer = self.pool.take_writer()
         writer.turns.timeout_ms = 0
         try:
@@ -473,7 +474,7 @@ class SqliteEngine(Opened):
         """
         Move the WAL into the file, which is then complete until the next write.
 
-        Return the pages.
+        Return the number of pages.
         """
         self.pool.guard()
         self.refuse_read_only()

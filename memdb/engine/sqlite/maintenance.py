@@ -355,7 +355,7 @@ class SqliteMaintenance:
         return list_migration_copies(self._db.path)
 
     def describe_held_wal(self) -> str | None:
-        """Return the processes that keep a WAL over 64 MB from being moved, None if none does."""
+        """Return a sentence about who keeps a WAL over 64 MB from being moved, None if nobody."""
         if not self._has_large_wal() or not is_writable(self._db):
             return None
         with self._db.apart() as tx:

@@ -1,10 +1,11 @@
 """
 Migrate a file: change its tables to those of schema.sql, in one transaction that loses no row.
 
-A step contains only what schema.sql does not show: renamed and dropped columns, and changed values
-(`memdb.engine.steps`). The rest follows from schema.sql. A table that differs is rebuilt from
-schema.sql, and its rows are copied by column name. Views, indexes, full text and digests are
-created at the end. Before COMMIT the whole file is checked (ADR-0057).
+A step contains only what schema.sql does not show: renamed and dropped columns, dropped tables,
+views and indexes, and changed values (`memdb.engine.steps`). The rest follows from schema.sql. A
+table that differs is rebuilt from schema.sql, and its rows are copied by column name. Views,
+indexes, full text and digests are created at the end. Before COMMIT the whole file is checked
+(ADR-0057).
 """
 
 from __future__ import annotations
@@ -119,7 +120,12 @@ def migrate_file(db: SqliteFile, version: int) -> None:
 
 
 def migrate_copy(db: SqliteFile, tx: Tx, version: int) -> None:
-    """Migrate an in-memory copy of a file that cannot be written to the current format."""
+    """
+    Migrate an in-memory copy of a file that cannot be written to the current format.
+
+    Raises:
+        MigrationFailed: a step failed.
+    """
     try:
         tx.run("PRAGMA foreign_keys = OFF")
         tx.begin()

@@ -208,7 +208,7 @@ class ConnectionPool:
 
     def _promote(self) -> Writer | None:
         """
-        Return an idle reading connection, perhaps made of the writing one; None if there is none.
+        Return a writing connection made of an idle reading one; None if there is none to use.
 
         Opening another one takes 1 ms, because each connection parses the schema.
         """

@@ -165,7 +165,7 @@ class StatementGuard:
         return apsw.SQLITE_DENY
 
     def authorize_import(self, action: int, first: str | None, *more: str | None) -> int:
-        """Allow statements that only read; a virtual table unless a view reads it."""
+        """Allow statements that only read, also a virtual table unless a view reads it."""
         is_read = action == apsw.SQLITE_READ and more[-1] is None
         is_read = is_read or (action == apsw.SQLITE_PRAGMA and first == "data_version")  # FTS5's
         return apsw.SQLITE_OK if is_read else self.authorize(action, first, *more)

@@ -116,7 +116,7 @@ class Tail:
         Read and write the tail in *tx*; nothing is read yet.
 
         Args:
-            now: Returns a number that every commit changes, None inside a write.
+            now: Returns a value that every commit changes, None inside a write.
         """
         self._tx = tx
         self._now = now

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         """
         An open file, as a write transaction sees it.
 
-        The parts that are None are made by the first one.
+        The parts that are None are made by its first write transaction.
         """
 
         upkeep: Upkeep | None
@@ -46,7 +46,7 @@ class WriteTransaction(Block):
     1. It takes the lock of this object's writers, a connection, and SQLite's lock (BEGIN
        IMMEDIATE). Then the WAL guard compares the mark.
     2. Before COMMIT the kinds of changed rows are counted, and the guard refuses a commit that
-       nobody could read. After COMMIT the guard sets the mark and notifies upkeep.
+       nobody could read. After COMMIT the guard sets the mark, and upkeep is notified.
     3. Then the block returns connection and locks, and waits for the disk together with others.
     """
 

@@ -11,7 +11,8 @@ writes. Correctness never depends on it: if no thread merged for long, FTS5 merg
 
 | by | when |
 |---|---|
-| this thread | from `WAL_PAGES` on, and all of it `IDLE_S` after the last commit |
+| this thread | `PAUSE_S` after the first commit of a burst, and from `WAL_PAGES` on |
+| this thread, all of it | `IDLE_S` after the last commit |
 | a commit, in `note_wal` | from `MOST_TIMES * WAL_PAGES` on, as no thread did it for long |
 | `SqliteEngine.close` | always |
 | `SqliteEngine.checkpoint` | in the job "checkpoint", and after a sync that failed (`wal_sync`) |
@@ -298,7 +299,7 @@ class Upkeep:
         self._is_packing = self._is_merging = False
 
     def finish(self) -> None:
-        """Work for a second on the rest of a large deletion, before the file is closed."""
+        """Work at most a second on the rest of a large deletion, before the file is closed."""
         end = monotonic() + CLOSE_S
         with self._busy:
             db = self._db()
@@ -341,7 +342,7 @@ class Upkeep:
         Merge some pages of the index of messages; return whether there is more to do.
 
         Args:
-            pages: A number below zero merges the whole index into one part.
+            pages: A number below zero starts merging the whole index into one part.
         """
         return self._in_write(db, lambda tx: merge_piece(tx, MERGE["messages"], pages))
 

@@ -230,7 +230,7 @@ class SqliteVectors:
 
         Args:
             load_functions: Makes sqlite-vec's functions available.
-            state: Returns a number that every change of the file changes.
+            state: Returns a value that every change of the file changes.
         """
         self._tx = tx
         self._load_functions = load_functions
@@ -363,6 +363,7 @@ class SqliteVectors:
             (ref, cosine) with the cosine in [-1, 1], equal ones ordered by ref.
             Sketches find 0.97 of the true ten nearest (ADR-0003). A span of up to
             `SMALL`, or `SMALL_FACTOR` times the candidates, is measured exactly.
+            So are up to `CANDIDATE_FACTOR` times *limit* allowed refs.
 
         Cost: 1 ms for 10,000 vectors of 128 dimensions by sketch, 4.5 ms exact.
         """

@@ -240,7 +240,7 @@ class WalGuard:
         Return whether another file was written over this one, which keeps its inode.
 
         *marks*: the marks as SQLite reads them. Cost: 0.3 ms after each checkpoint, else one call
-            of stat.
+        of stat.
         """
         state = file_state(self._path)[2:]
         if state == self._file:
@@ -422,8 +422,8 @@ def find_wal_problem(path: str, key: FileKey | None = None) -> str | None:
     """
     Return `FOREIGN` if the WAL at *path* belongs to another file, `MISSING` if there is none.
 
-    Returns Returns None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s
-    for a problem of a file that others have open, because they may be setting or clearing the mark.
+    Returns None if all is well. Cost: 0.5 ms; 0.5 s for 16 MB of another file's WAL; 2 s for a
+    problem of a file that others have open, because they may be setting or clearing the mark.
     """
     return _lasting(path, lambda: _wal_problem(path, key))
 
@@ -466,7 +466,7 @@ def _wal_problem(path: str, key: FileKey | None) -> str | None:
 
 
 def _empty_wal_problem(path: str, alone: Alone) -> str | None:
-    """Return `MISSING`, unless a process ended in the first commit of a WAL or needed none."""
+    """Return `MISSING` unless the file needs no WAL, or a process ended in its first commit."""
     is_whole = not alone.mark.is_set or alone.is_copy or _is_later(path, alone.mark)
     return None if is_whole else MISSING
 
@@ -613,7 +613,8 @@ def settle(
     """
     Move a foreign WAL of the file at *path* aside; return the loss to report, or None.
 
-    Call it before SQLite opens the file.
+    Call it before SQLite opens the file. With *is_read_only* a foreign WAL stays, and only its loss
+    is returned.
 
     Raises:
         Busy: another program has the file open with that WAL.

@@ -261,7 +261,7 @@ class SqliteWords:
         Read and write the indexes in *tx*.
 
         Args:
-            now: Returns a number that every commit changes.
+            now: Returns a value that every commit changes, None inside a write.
             is_writing: Whether *tx* is inside a write.
         """
         self._tx = tx
@@ -282,7 +282,8 @@ class SqliteWords:
         """
         Remove rows from the index; call it before they change or are deleted.
 
-        If most messages are removed, the index is rebuilt before it is read, or at the commit.
+        If over a thirtieth of the messages, and more than 64, are removed, the index is rebuilt
+        before it is read, or at the commit.
         """
         span = {"low": low, "high": low if high is None else high}
         if kind != "message":
@@ -313,7 +314,7 @@ class SqliteWords:
             self._tx.many(DELETE_ROWS[kind], spans)
 
     def finish(self) -> None:
-        """Rebuild the index of messages if most of them were removed or changed."""
+        """Rebuild the index of messages if many of them were removed or changed; see `drop`."""
         if self.is_stale:
             self.rebuild_one("messages")
 
