@@ -130,7 +130,7 @@ class ContextLog:
         """
         Return the rows of the last context before message *seq*, as they are now.
 
-        None: the last.
+        None for *seq* means the last one. [] if none is logged.
         """
         found = self._last(_log_of(self._db, owner), session, seq)
         if found is None:

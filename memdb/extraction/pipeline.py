@@ -82,6 +82,7 @@ class ExtractionService:
         Extract from the messages of a session that were not read yet; see `Session.extract`.
 
         Raises:
+            NotFound: there is no such session.
             PortError: the model failed, or its answer is unreadable. The
                 batches before are stored.
         """

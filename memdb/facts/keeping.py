@@ -90,7 +90,7 @@ class Learnt(Record):
     Attributes:
         text: The original text, preceded by the sentence before it if it needs that.
         category: Of entries.
-        probability: The model's probability that it is worth keeping.
+        probability: The model's probability that it is worth keeping; 1.0 for an order to remember.
     """
 
     text: str

@@ -364,7 +364,7 @@ class SearchService:
             corpus.terms() or corpus.passages or kind.find not in (find_texts, find_artifacts)
         )
         if not (corpus.total and is_found):
-            return Ranking(corpus, [], NOTHING)  # of most scopes two of four kinds
+            return Ranking(corpus, [], NOTHING)  # in most scopes some kinds are empty
         is_message = kind.name == "message"
         weights = self._document_weights
         if is_message:

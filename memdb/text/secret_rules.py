@@ -37,7 +37,7 @@ _DUMMY_WORDS = """
 """.split()
 
 
-# An example has its meaning in its value: "test_password1", "your-token".
+# An example says in its value what it is: "test_password1", "your-token".
 _OF_EXAMPLES = r"[a-z_-]*(?:password|your[_-])[a-z_-]*[0-9]{0,3}"
 
 # What manuals write there.

@@ -8,8 +8,8 @@ before its first count. ADR-0024 has the numbers.
 
 Format, little-endian words of 4 bytes: magic, number of tokens N, number of buckets B, number of
 blocks. Then the first place of each bucket and the end (B + 1), the ranks by bucket (N), the
-beginning of each 16th token. Then the length of each token, a byte; the tokens by rank. A token is
-in the bucket of the lowest bits of its CRC-32.
+beginning of each 16th token, one per block. Then the length of each token, a byte; the tokens by
+rank. A token is in the bucket of the lowest bits of its CRC-32.
 """
 
 from __future__ import annotations
