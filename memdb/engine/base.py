@@ -243,7 +243,7 @@ class Vectors(Protocol):
         """Return the *refs* that have a vector."""
 
     def first_missing(self, space_no: int, low: int, high: int) -> int | None:
-        """Return the id of the first message in [low, high] that has a text but no vector."""
+        """Return the id of the first message in [low, high] with a text and no vector, or None."""
 
     def nearest(
         self,

@@ -365,7 +365,7 @@ class Readers:
             return open_one()
 
     def _join(self, block: Any, *, is_patient: bool) -> bool:
-        """Register *block* as a reader, unless there are too many readers and it can wait."""
+        """Register *block* as a reader; return False if there are too many and it can wait."""
         with self._change:
             if is_patient and not self.idle and len(self.using) >= MAX_READERS:
                 self._wake.acquire(blocking=False)  # so that waiting is for the next that ends

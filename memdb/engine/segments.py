@@ -341,7 +341,7 @@ def _find(
 
 
 def _open_or_recall(tx: Tx, place: Row) -> _Held | None:
-    """Return the contents of a segment, if possible from the connection's cache."""
+    """Return the contents of a segment, from the cache if possible; None if it is damaged."""
     sha256 = place[3]
     held = tx.kept.pop(sha256, None)
     if held is None:

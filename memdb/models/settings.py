@@ -87,7 +87,7 @@ class Category(Record):
 
     @property
     def ttl_ms(self) -> int | None:
-        """Value of `ttl_days` in milliseconds."""
+        """Value of `ttl_days` in milliseconds, None for never."""
         return None if self.ttl_days is None else self.ttl_days * 86_400_000
 
 

@@ -231,7 +231,7 @@ class Tx(Asking):
         return rows
 
     def _take_seqs(self, statement: Statement, values: Values) -> list[Row]:
-        """Run a statement that assigns seqs; if they can be guessed, do not wait for the server."""
+        """Return the rows of a statement that assigns seqs; guessed seqs need no wait."""
         guesses = self._facts.guesses
         may_fail = self._asked.is_whole and not self.holds_calls
         guess = guesses.last_after(values, may_fail=may_fail)

@@ -117,7 +117,7 @@ class LinkPool:
         return self._idle_or_new()
 
     def _join(self, blocks: dict[int, Block], block: Block) -> bool:
-        """Register a block as being in use, unless too many are."""
+        """Register a block as being in use; return False if too many are."""
         with self._change:
             if len(self.reading) + len(self.writing) >= MAX_LINKS:
                 self._wake.acquire(blocking=False)  # so that waiting is for the next that ends

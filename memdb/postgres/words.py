@@ -394,7 +394,11 @@ class PostgresWords:
             self._tx.expect(SELECT_LISTS, {**place, "terms": sorted(whole)})
 
     def rebuild_scope(self, scope_no: int) -> None:
-        """Rebuild the indexes of one scope; that of archived messages from the segments."""
+        """
+        Rebuild the indexes of one scope; that of archived messages from the segments.
+
+        Only the writers of this scope wait.
+        """
         for kind, sql in SELECT_ROWS.items():
             self._empty(scope_no, kind)
             for rows in self.rows(sql, *scope_range(scope_no)):

@@ -217,7 +217,11 @@ def _columns(draft: ItemDraft) -> dict[str, Any]:
 def _first_ref(
     tx: Tx, scope_no: int, draft: ItemDraft, item_id: int, old: StoredItem | None = None
 ) -> int | None:
-    """Return the ref of the first vector: the item's id for a single one, else new ids."""
+    """
+    Return the ref of the first vector, None without vectors.
+
+    It stays if their number does. Else it is the item's id for a single one, or a new id.
+    """
     count = len(draft.vectors) or draft.embedded
     if not count:
         return None

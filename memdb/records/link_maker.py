@@ -260,7 +260,7 @@ def derive(tx: Tx, *, whole: bool = False) -> None:
 
 
 def _vector_of(tx: Tx, spaces: Sequence[int], entry_id: int) -> SpaceVector | None:
-    """Return the vector of an entry in the first space that has one."""
+    """Return the vector of an entry in the first space that has one, None if none has."""
     for space_no in spaces:
         vector = tx.vectors.find(space_no, "entry", [entry_id]).get(entry_id)
         if vector is not None:

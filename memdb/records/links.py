@@ -105,7 +105,7 @@ def _follow(
     start: int, ways: Mapping[int, Sequence[Link]], validity: Mapping[int, tuple[int, bool]]
 ) -> Link | None:
     """
-    Return the link from *start* to the newest entry that its links lead to.
+    Return the link from *start* to the newest entry that its links lead to, None if there is none.
 
     Args:
         validity: By id of a newer entry when it was made, and whether it holds.

@@ -500,7 +500,7 @@ class NameSpan(Record):
 
 
 def names_between(tx: Tx, place: Place, last: int, names: NameSpan, limit: int) -> list[Place]:
-    """Return names after *place* up to the session *last*, by session and name."""
+    """Return those of *names* after *place* up to the session *last*, by session and name."""
     values = {"scope_no": place.scope_no, "session_no": place.session_no, "after": place.name}
     values |= {"last": last, "limit": limit, **names.key()}
     return [Place(place.scope_no, *row) for row in tx.all(SELECT_NAMES_BETWEEN, values)]

@@ -239,7 +239,7 @@ def delete_if_unused(tx: Tx, *blob_nos: int) -> None:
 
 
 def delete_stale(tx: Tx) -> int:
-    """Remove blobs without references, and unfinished ones of writers that died."""
+    """Remove blobs without references, and those unfinished for a day; return how many."""
     return tx.run(DELETE_STALE, {"before_ms": tx.now_ms - STALE_MS})
 
 

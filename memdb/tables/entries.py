@@ -686,7 +686,7 @@ def list_evictable(
 
     Returns:
         Each is (id, category, importance, use count, time of last statement or use, whether it
-        ended).
+        ended), by id.
     """
     values = {"scope_no": scope_no, "keep": keep, "now_ms": now_ms, "category": category}
     return tx.all(SELECT_WORTH, values)

@@ -346,7 +346,7 @@ def leaf_ends(tx: Tx, sessions: list[int]) -> dict[int, tuple[int, int | None, i
 
 
 def last_leaf(tx: Tx, session: int, last_seq: int) -> int | None:
-    """Return the last seq of the leaves of a row that end up to *last_seq*."""
+    """Return the last seq of the leaves of a row that end up to *last_seq*, None without any."""
     span = _leaf_span(tx, session, last_seq)
     return None if span is None else span[1]
 

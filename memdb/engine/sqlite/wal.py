@@ -466,7 +466,7 @@ def _wal_problem(path: str, key: FileKey | None) -> str | None:
 
 
 def _empty_wal_problem(path: str, alone: Alone) -> str | None:
-    """Return `MISSING` unless the file needs no WAL, or a process ended in its first commit."""
+    """Return `MISSING`; None if the file needs no WAL, or a process ended in its first commit."""
     is_whole = not alone.mark.is_set or alone.is_copy or _is_later(path, alone.mark)
     return None if is_whole else MISSING
 
