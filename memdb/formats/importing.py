@@ -84,7 +84,7 @@ def import_file(
             memdb export.
 
     Cost: 50 µs per message with index and exact token count, 30 µs from a memdb export. Memory:
-    that of 2,000 lines; a LoCoMo file is read whole.
+    that of 2,000 lines. Some formats read a file whole, such as CSV, notes and LoCoMo.
 
     Transaction: one per chunk.
     """

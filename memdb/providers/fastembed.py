@@ -65,6 +65,7 @@ class FastEmbedEmbedder(Client):
         Raises:
             InvalidInput: fastembed is not installed, the folder lacks
                 something, or there is no such name.
+            FileError: a file in the folder cannot be read.
         """
         try:
             from fastembed import TextEmbedding

@@ -1,5 +1,6 @@
 """
 A file read byte by byte: recover a damaged one, restore a backup, prove that a text is gone.
 
-It is outside the core, which imports it in one place (`memdb.api._container`) or not at all.
+The core imports it only in `memdb.api._container`, when a proof is needed. `memdb.postgres` uses
+its searches.
 """

@@ -465,7 +465,7 @@ class Importer:
 
 
 def _size_of(kind: str, line: Any) -> int:
-    """Return the bytes that an artifact or item adds to a chunk; 0 for other kinds."""
+    """Return about how many bytes an artifact or item adds to a chunk; 0 for other kinds."""
     if kind == "artifact":
         data = line.fields["data"]
         return len(data) if isinstance(data, bytes) else CHUNK_BYTES

@@ -1,1 +1,1 @@
-"""The page and the JSON API of a file, on 127.0.0.1: `memdb web FILE` (extra `web`)."""
+"""The page of a file (`memdb web`), and the JSON API, also for programs (`memdb serve`)."""

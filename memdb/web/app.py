@@ -1,8 +1,8 @@
 """
 Assembly of `memdb web`: the application, the port, the server and its end.
 
-`application` returns the ASGI application of an open file. `serve` binds it to 127.0.0.1 and
-runs until it is stopped.
+`App` is the server of an open file, and `application` makes its ASGI application. `bind` takes a
+port of 127.0.0.1, and `serve` answers there until it is stopped.
 
 The files of the page are read once at start, and served under the hash of all of them. The hash is
 in the path, so a module imports its neighbours by a relative name, and the browser can cache every
@@ -420,7 +420,7 @@ class PageServer(Server):
 
 
 def serve(app: App, listener: socket.socket) -> None:
-    """Answer requests on *listener* until a signal arrives; running calls are finished."""
+    """Answer requests on *listener* until a signal arrives; running calls then have 5 s to end."""
     app.begin_warming()
     server = PageServer(app)
     try:

@@ -89,7 +89,8 @@ class Service(Adapter):
             uri: In place of *source*, as in `services.yaml`: `memdb:///agent.db` is in the working
                 directory, `memdb:////var/agent.db` is an absolute path. It may end in options,
                 `?durability=process&embedder=none`.
-            options: For `memdb.open`. ADK's loader adds `agents_dir`, which is ignored.
+            options: For `memdb.open`, and `by_meaning` for the memory service. ADK's loader adds
+                `agents_dir`, which is ignored.
 
         Raises:
             FileError: the file cannot be used.
