@@ -319,6 +319,7 @@ def rekey(
 
     Raises:
         Busy: a program has the file open.
+        FileError: there is no file at *path*, or it cannot be written.
         KeyMissing, WrongKey: *key* does not open the file, or the file is not encrypted.
         InvalidInput: *new_key* is not a key.
 

@@ -74,8 +74,8 @@ class Format(Record):
         takes_session: Whether its messages may lack a session.
         is_strict: Whether an unusable record stops the import, because later lines refer to earlier
             ones.
-        is_captured: Whether hooks store the same data: keys are redacted, a message with a stored
-            id stays unchanged, and its project is the app.
+        is_captured: Whether hooks store the same data: keys are redacted, and a message with a
+            stored id stays unchanged.
         is_watched: Whether its files are notes, which change.
         signs: Names by which it is recognised: fields of a record, or tables of a database.
     """

@@ -1,8 +1,8 @@
 """
-Transcripts of coding agents, with the sessions, ids and projects that hooks use.
+Transcripts of coding agents, with the sessions and ids that hooks use.
 
-So `memdb import` does not store again what a hook or `memdb agent import` stored, and the other way
-round. A record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
+So `memdb import` for the same user and app does not store again what a hook stored, and the other
+way round. A record is a line; the readers of the four programs are in `memdb.formats.transcripts`.
 """
 
 from __future__ import annotations

@@ -60,6 +60,7 @@ class MemdbSessionService(Service, BaseSessionService):
 
         Raises:
             AlreadyExistsError: a session has this id.
+            SessionNotFoundError: another program deleted the session at once.
             InputValidationError: an id or a value cannot be stored.
         """
         now = platform_time.get_time()
