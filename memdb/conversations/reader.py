@@ -118,17 +118,6 @@ class Conversations:
                 raise NotFound("branch", session.branch, f"session {str(session)!r}")
             return sessions.parent_name(tx, target) or None
 
-    def own_messages(self, owner: ScopeRef, session: BranchName) -> Iterator[Message]:
-        """Yield the messages that a branch shares with no parent, oldest first."""
-
-        def read(tx: Tx, after: int, count: int) -> list[Message]:
-            target = find_session(tx, owner, session)
-            if target is None:
-                return []
-            return messages.list_own(tx, target, session, after, MAX_SEQ, count)
-
-        return pages_of(self._db, read, _seq_of, 0, limit=MAX_SEQ, size=PAGE)
-
     def sessions(
         self,
         owner: ScopeRef,

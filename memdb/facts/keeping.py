@@ -43,12 +43,8 @@ KINDS = (
 KEPT = 6
 """The first kinds are kept."""
 
-FACT, ASKED, FRAMED, OTHER = range(4)
+FACT, ASKED, _, OTHER = range(4)
 """What a sentence says: a fact, of any of the kept kinds, or one of the other kinds."""
-
-HEADS = ("says", "sort", "frame")
-"""What a sentence says, the sort of its fact, and whether it makes those around it a story,
-a role or a paste (its second share)."""
 
 NOTE = "note"
 """The role of who writes down what is known about the user: "Ann" is the user, as "I" is."""
@@ -201,7 +197,7 @@ def worth(fact: float, frame: float) -> float:
 
 @lru_cache(maxsize=4_096)
 def head_shares(head: str, sentence: str, role: str) -> tuple[float, ...]:
-    """Return the probabilities that one of `HEADS` gives to a sentence, by its words."""
+    """Return the probabilities that one of the heads gives to a sentence, by its words."""
     return tuple(_head(head).shares(features(sentence, role)))
 
 
@@ -288,7 +284,7 @@ def _model() -> dict[str, Any]:
 
 @cache
 def _head(name: str) -> Head:
-    """Return one of `HEADS`. Cost: 10 ms or more; links need two of the three."""
+    """Return the head "says", "sort" or "frame". Cost: 10 ms or more; links need two of them."""
     return Head(_model()[name])
 
 

@@ -71,7 +71,7 @@ class Category(Record):
         shared: Whether its entries are for all users of the app.
         quota_percent: Share of a scope's entries that may be of this category.
         merge: Which entry a new statement of the category repeats, so that it makes
-            none of its own: "meaning", one of the same words clause by clause; "words",
+            none of its own: "meaning", one of the same words, spelling apart; "words",
             one of the same text, as in a log that only grows; "never", none. A key
             decides in each of them.
     """

@@ -12,13 +12,14 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+from memdb.formats.documents import guarded
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
     from memdb.models.record import Record
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 END = "complete"
 
 
@@ -49,13 +50,13 @@ def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out)  # whose "\r\n" makes it quote a cell with either of both
 
     def line(cells: Iterable[str]) -> str:
         out.seek(0)
         out.truncate()
         writer.writerow(cells)
-        return out.getvalue().removesuffix("\n")
+        return out.getvalue().removesuffix("\r\n")
 
     names: list[str] = []
     for row in rows:
@@ -70,8 +71,7 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, (int, float)):
         return str(value)
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return guarded(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _markdown_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from web_site import TOKEN, Site, opened, served
 
 import memdb
 from memdb.errors import InvalidInput
+from memdb.formats.documents import BEFORE_FORMULA, FORMULA
 from memdb.web.errors import CODES
 
 if TYPE_CHECKING:
@@ -393,6 +394,17 @@ def test_a_file_of_a_list_has_every_row(site: Site) -> None:
     assert len(rest.splitlines()) == 702
     text = site.ask("GET", "messages", {**query, "format": "md"}).body.decode()
     assert "<b>" not in text.replace("\\<b\\>", "")
+
+
+def test_no_cell_of_a_file_of_a_list_is_a_formula(site: Site) -> None:
+    """In full width and behind blanks too, as in an export."""
+    texts = [f"{before}{sign}1" for sign in FORMULA for before in ("", *BEFORE_FORMULA)]
+    site.app.db.scope("ann").session("signs").extend([{"role": "user", "text": t} for t in texts])
+    query = {**ANN, "session": "signs", "format": "csv"}
+
+    table = site.ask("GET", "messages", query).body.decode()
+    rows = [*csv.DictReader(io.StringIO(table, newline=""))][:-1]
+    assert [row["text"] for row in rows] == [f"'{text}" for text in texts]
 
 
 def test_an_export_ends_when_the_client_goes(site: Site) -> None:

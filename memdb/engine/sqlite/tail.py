@@ -130,7 +130,7 @@ class Tail:
         List new messages, given as rows; move the tail into the index if it would get too long.
 
         Returns:
-            It returns False, and does nothing, if they are too many or too long for the tail.
+            False, and nothing is done, if they are too many or too long for the tail.
 
         Cost: 5 µs per message, and 10 µs more when the tail is moved.
         """
