@@ -14,6 +14,7 @@ from memdb.api import pages
 from memdb.api.signatures import split_annotation
 from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
 from memdb.models.record import Record
+from memdb.summaries import tree
 from memdb.web.errors import CODES
 from memdb.web.parameters import KINDS
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from memdb.web.routes import Route
 
-MODULES = (messages, entries, summaries, reports, items, settings, observation, pages)
+MODULES = (messages, entries, summaries, tree, reports, items, settings, observation, pages)
 RECORDS: dict[str, type[Record]] = {
     name: value
     for module in MODULES

@@ -210,7 +210,7 @@ def test_artifacts_are_listed_in_pages(db: MemDB) -> None:
     assert [one.name for one in files.list(prefix="a/")] == [f"a/{n}.md" for n in range(9)]
     assert [one.name for one in files.list(prefix="a%")] == ["a%.md"]
     assert [one.name for one in files.list(prefix="user:a")] == ["user:a/shared.md"]
-    assert len(ann.artifacts.list(prefix="a/")) == 18
+    assert len(ann.artifacts.list(prefix="a/")) == 18 + len(["user:a/shared.md"])
     assert files.list(prefix="b") == []
     for given in ({"prefix": 5}, {"after": "a"}, {"limit": -1}):
         with pytest.raises(memdb.InvalidInput, match=next(iter(given))):

@@ -82,7 +82,7 @@ def test_a_folder_that_does_not_fit_is_refused_by_its_fault(pair: Pair) -> None:
             lambda: new.sync(pair.folder, pairing_key="abcd-" * 7 + "abcd"),
             "another memory",
         ),
-        "never synced": (lambda: new.sync_status(pair.folder), "never synced"),
+        "never synced": (lambda: new.sync_status(pair.folder), "have no sync in common"),
     }
     other.mkdir()
     (other / "letter.txt").write_text("hi")
