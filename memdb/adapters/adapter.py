@@ -227,6 +227,8 @@ class OpenFile(ScopedAdapter):
     async def run(self, work: Callable[[], T]) -> T:
         """
         Return the result of *work*, called in a thread after the earlier writes.
+
+        If the caller is cancelled, a call that has begun is finished first.
         """
         return await self._run(work)
 

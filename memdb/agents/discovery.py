@@ -66,7 +66,7 @@ def find_transcripts(program: str, path: str | os.PathLike[str] | None = None) -
 
     Raises:
         InvalidInput: a path is needed, because memdb does not know the program's folder.
-        FileError: there is no file at *path*.
+        FileError: there is neither a file nor a folder at *path*.
     """
     if path is None and program not in PLACES:
         raise InvalidInput(f"give the PATH of the transcripts of {program}")

@@ -24,7 +24,7 @@ END = "complete"
 
 
 def lines_of(rows: Iterable[Record], kind: str) -> Iterator[str]:
-    """Yield *rows* in the format *kind*, line by line, and mark the end; no line has a line end."""
+    """Yield *rows* in the format *kind*, and mark the end; the sender adds line ends."""
     makers = {"jsonl": _json_lines, "csv": _csv_lines, "md": _markdown_lines}
     count = 0
 

@@ -254,7 +254,7 @@ class PageGuard(Guard):
         return rest
 
     def _check_credential(self, scope: Scope, headers: Mapping[str, list[str]], path: str) -> None:
-        """Refuse a request without a valid credential; store its cookie."""
+        """Refuse a request without a valid credential; note its cookie in *scope*."""
         given = headers.get("authorization", [])
         if given:
             kind, _, token = given[0].partition(" ")

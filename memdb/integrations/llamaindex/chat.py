@@ -1,7 +1,7 @@
 """
 Chat store: the messages of LlamaIndex's `Memory` as messages of memdb's sessions.
 
-A message of LlamaIndex is returned equal to its own JSON form. Messages of other clients are
+A message of LlamaIndex comes back as its own JSON form keeps it. Messages of other clients are
 returned as messages with the same text, one for each result of a tool.
 """
 

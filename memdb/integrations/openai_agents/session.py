@@ -121,9 +121,9 @@ class Answers:
         """
         Note that this thread has just added *items*, of the messages of *span*.
 
-        The cache is extended only if nothing else can have changed. No one else committed, no seq
-        is in between, and this session committed at most once (not at all if the transaction was
-        noted before).
+        The cache is extended only if nothing else can have changed. No one else committed, and no
+        seq is in between. This open file committed at most once (not at all if the transaction
+        was noted before).
         """
         with self._lock:
             self._extend(db, chat, span, items)
