@@ -346,7 +346,7 @@ class HostFile:
 
     def mark(self) -> ChangeMark | None:
         """
-        Return a mark with which you can see later whether the file has changed, and by whom.
+        Return a mark that shows later whether the file has changed, and whether others did it.
 
         Take the mark before reading what you cache. None means that changes cannot be seen now, for
         instance in ":memory:". Cost: 15 µs.

@@ -58,7 +58,7 @@ class Imported(Record):
 
 def find_transcripts(program: str, path: str | os.PathLike[str] | None = None) -> list[Path]:
     """
-    Return the transcripts of a program, by path.
+    Return the transcripts of a program, sorted by their paths.
 
     Args:
         program: Its name, as in `memdb agent install`.

@@ -72,7 +72,7 @@ class Entries:
         made.
 
         Args:
-            expected: Fail unless the entry is at this version (a number or an Entry). None means
+            expected: Fail unless the entry is at this version. An Entry is taken too. None means
                 any.
             changes: New values by name: *text*, *category*, *keywords*, and the fields below. None
                 removes an *expires*, *metadata* or *key*.
@@ -100,7 +100,7 @@ class Entries:
 
         Args:
             version: A version of `history`; the current one changes nothing.
-            expected: Fail unless the entry is at this version (a number or an Entry). None means
+            expected: Fail unless the entry is at this version. An Entry is taken too. None means
                 any.
 
         Raises:
@@ -202,8 +202,8 @@ class Entries:
             inactive: List inactive entries too: superseded, expired, evicted.
             current: Leave out entries that a newer entry outdates with a probability of at least
                 0.8. Less likely ones stay, with `Entry.outdated_by` set.
-            undecided: Only entries that wait for a decision: they are not trusted, or a newer entry
-                seems to outdate them. `update(trust=)`, `supersede` and `unlink` decide.
+            undecided: Only entries that a person should judge, because they are not trusted or a
+                newer entry seems to outdate them. `update(trust=)`, `supersede` and `unlink` do it.
             as_of: List the entries that were known and valid at this time. Entries that were
                 deleted since are left out, and counts of use are 0.
             after: The last entry of the previous page, or its `to_dict()`. None means the

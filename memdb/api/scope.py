@@ -445,8 +445,8 @@ class Scope:
                 `receipt.proof` is the result of a search for them in the file, its WAL and the
                 copies beside it.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
-            expected: Fail unless exactly the rows of this dry run (its receipt or digest) would be
-                removed. None removes what there is now.
+            expected: Fail unless exactly the rows of the dry run with this digest would be removed.
+                Its receipt is taken too. None removes what there is now.
 
         Returns:
             The receipt. Removing something that is gone already is not an error.

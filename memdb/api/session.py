@@ -90,13 +90,13 @@ class Session:
             author: Name of the speaker, if the role alone is not enough.
             parts: Its parts as JSON objects, memdb's (docs/parts.md) or a provider's: text, calls
                 and results of tools, images, files ...
-            external_id: Your own id for the message. Adding it again changes nothing and returns
-                the stored message.
+            external_id: Your own id for the message. Adding the same message again changes nothing
+                and returns the stored one.
             created: Time of the message; None means now. Times are UTC milliseconds, dates,
                 aware datetimes, or text: "2026-05-01", "2 weeks ago", "30d".
             metadata: A JSON object to store with the message.
-            expected: Fail unless this message (its seq, or a Message) is the last one. 0 means that
-                there is none. A call that fails writes nothing.
+            expected: Fail unless the last message has this seq. 0 means that there is none. A
+                Message is taken too. A call that fails writes nothing.
             secrets: "refuse", "redact" or "allow" keys and passwords in the text. None means as the
                 file was opened, which stores them unchanged.
 
@@ -571,7 +571,7 @@ class Session:
         the file smaller.
 
         Args:
-            keep_last: Number of the newest messages to leave uncompressed, from 0 on.
+            keep_last: Number of the newest messages to leave uncompressed; 0 leaves none.
             progress: Called with the number of messages after each step of
                 about 2,000, which is whole or not at all.
 
@@ -639,8 +639,8 @@ class Session:
             prove: Prove that the bytes are gone from the disk too.
             dry_run: Remove nothing, and list in `Receipt.rows` what would be removed.
             force: Remove the branches that start from this one too.
-            expected: Fail unless exactly the rows of this dry run (its receipt or digest) would be
-                removed. None removes what there is now.
+            expected: Fail unless exactly the rows of the dry run with this digest would be removed.
+                Its receipt is taken too. None removes what there is now.
 
         Raises:
             InvalidInput: two selectors contradict each other, or one is invalid; or other

@@ -235,7 +235,11 @@ def pack() -> None:
     metavar="PACK",
     help="Path of the new pack.",
 )
-@click.option("--clock", help="Time at which a recipe starts, or which the pack of a file has.")
+@click.option(
+    "--clock",
+    help="Time that the opened pack shows, and at which a recipe starts. Default: that of the "
+    "recipe, or the newest time in the file.",
+)
 @click.option(
     "--seed", type=click.IntRange(0), help="The seed of the ids. Default: that of the recipe."
 )

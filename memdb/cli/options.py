@@ -133,7 +133,7 @@ _END = re.compile(r"\n\n(?=\w+:\n|Raises:|Returns|Cost:|>>>)|\n\n    ")
 # What parameters mean whose docstring leaves it to their names.
 TEXTS = {
     "category": "The kind of fact.",
-    "created": "Time of the statement. Default: now.",
+    "created": "Time when it was said or made, now by default.",
     "expires": "Time or span (such as 30d) after which it is not recalled.",
     "expected": "Fail unless it is at this version; 0 means that it is new.",
     "key": "A name for the fact; no two entries may have the same one.",

@@ -44,7 +44,7 @@ def _sync(path: str) -> None:
 @contextmanager
 def whole_path(path: str | os.PathLike[str], sides: tuple[str, ...] = SIDE_FILES) -> Iterator[str]:
     """
-    Open a path for a `with` block that makes the file; rename the file to *path* after it.
+    Yield a temporary path, at which a `with` block makes a file; rename it to *path* after that.
 
     The file must be closed when the block ends. If the block fails, an earlier file at *path*
     stays.

@@ -314,7 +314,7 @@ def _name(line: dict[str, Any], field: str) -> str:
 def _names(line: dict[str, Any], field: str) -> list[str]:
     values = line.get(field, [])
     if not isinstance(values, list):
-        raise InvalidInput(f"{field} is {type(values).__name__}: give a list of ids")
+        raise InvalidInput(f"{field} is {type(values).__name__}: give a list of texts")
     return [name_value(value, field) for value in values]
 
 

@@ -105,7 +105,11 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 
 
 def time_of(line: dict[str, Any], *, is_exact: bool = False) -> str:
-    """Return the time of a line as "2025-03-01 09:30:00Z"; "" if it has none."""
+    """
+    Return the time of a line as "2025-03-01 09:30:00Z"; "" if it has none.
+
+    With *is_exact* milliseconds follow, unless they are 0. After the year 9999 it is "N ms".
+    """
     given = line.get("created_ms")
     if given is None:
         return ""

@@ -71,8 +71,8 @@ class NewMessage(Record):
         author: Who spoke; None when only the role is known.
         parts: What it consists of as JSON objects, memdb's (docs/parts.md) or a
             provider's; None when the text is all there is.
-        external_id: The host's id, unique in its session. Adding it again
-            returns the stored message and writes nothing.
+        external_id: The host's id, unique in its session. Adding the
+            same message again returns the stored one and writes nothing.
         created_ms: Time when it was said; None means now. A dict may have `created` in its place,
             which takes a time in any form, as `Session.append` does.
         metadata: A JSON object that is kept and never searched.

@@ -123,8 +123,8 @@ class Settings(Record):
         summary_max_depth: Depth of the deepest summary, 0 to 31.
         summary_prompt: Instruction for a model, in place of memdb's own
             words; `{limit}` is replaced by the most tokens. None means memdb's own,
-            as for the other prompts. The separation of the material from the
-            instruction and the form of the answer are always added.
+            as for the other prompts. The rules that keep the material apart and set the
+            form of the answer are always added.
         extract: Whether background work (`db.jobs`) learns entries from messages. None means that
             it does without a model where a program opened the file by `memdb.open`, or a folder of
             files. It does not on the command line or in a server of one file. `Session.extract`

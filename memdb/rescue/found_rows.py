@@ -115,7 +115,7 @@ class Shape(Record):
         return tuple(values)
 
     def is_intact(self, values: Values) -> bool:
-        """Return whether a row equals its digest."""
+        """Return whether a row matches its digest; True if the table has no digests."""
         if self.digest is None:
             return True
         covered = (values[place] for place in self.covered)

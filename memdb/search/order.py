@@ -338,7 +338,11 @@ def held_words(asked: Iterable[str], words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _forms(word: str) -> tuple[str, ...]:
-    """Return the parts of a text between its words with *word*, a form, or a compound of it."""
+    """
+    Return strings, to look for *word*, its forms and compounds of it in a text.
+
+    They expect a space before and after each word of the text.
+    """
     if not word.isascii() and has_cjk(word):
         return (word,)
     if len(word) >= STEM_LETTERS:

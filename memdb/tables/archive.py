@@ -241,8 +241,8 @@ def to_segments(contents: Sequence[Content]) -> list[Segment]:
         one = Segment(part[0][0], part[-1][0], len(part), CODEC, squeeze(packed), digest(packed))
         if open_segment(one.codec, one.data, one.sha256) != part:
             raise Corrupt(
-                f"message {one.first_seq} or one of the {one.message_count - 1} after it cannot be "
-                "read from its segment as it was stored: run `memdb check`"
+                f"one of the messages {one.first_seq} to {one.last_seq} would change in the "
+                "archive, so they stay as they are: run `memdb check --deep`"
             )
         made.append(one)
     return made

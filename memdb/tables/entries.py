@@ -332,7 +332,7 @@ class EntryFilter(Record):
         category: Only this one; None means every category.
         pinned: Only pinned entries, or only the others; None means both.
         inactive: ... or also entries that are not.
-        undecided: Only entries of one scope that wait for a decision. `list_newest` and
+        undecided: Only entries of one scope that a person should judge. `list_newest` and
             `list_as_of` ignore it.
     """
 

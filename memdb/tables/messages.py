@@ -415,7 +415,7 @@ def expect_many(tx: Tx, ids: Collection[int]) -> None:
 
 
 def list_page(tx: Tx, after: int, high: int, limit: int) -> list[Message]:
-    """Return up to *limit* messages of any session with *after* < id <= *high*, by id."""
+    """Return up to *limit* messages of any session with *after* < id <= *high*, by rising id."""
     values = {"after": after, "high": high, "limit": limit, **MASKS}
     return _to_messages(tx, tx.all(SELECT_PAGE, values))
 

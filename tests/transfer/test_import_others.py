@@ -431,7 +431,7 @@ def test_a_row_that_is_broken(text: str, where: str, why: str, db: MemDB, tmp_pa
         ('text\nfirst\n"He said hi\nsecond\nthird\n', r"a.csv: row 2 \(line 3\): a quote is not"),
         ("text,text\na,b\n", "a.csv has two columns 'text'"),
         ("\n", "a.csv is empty: it needs a first row with the names"),
-        ("a\n1\n", "no column with the text of messages: name one .*; it has a"),
+        ("a\n1\n", "no column with the text of messages: rename one to 'text'; it has 'a'"),
         ('text\n"a"b\n', r"a.csv: row 1 \(line 2\) is not CSV"),
     ],
     ids=["quote", "column", "empty", "no text", "quote inside a cell"],

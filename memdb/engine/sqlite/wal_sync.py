@@ -106,7 +106,7 @@ class SharedSync:
                 self._is_failed = not self._move()
                 if self._is_failed:
                     raise IOFailed(
-                        f"{self._wal} cannot be written to the disk. The data is in it, but a "
+                        f"{self._wal} cannot be synced to the disk. The change is stored, but a "
                         "power cut may lose it: check the disk and its free space",
                         IOERR_FSYNC,
                     )

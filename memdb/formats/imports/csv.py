@@ -123,8 +123,8 @@ def _columns(shown: str, header: list[str]) -> dict[str, str]:
     columns = {field: column for field, column in chosen.items() if column is not None}
     if "text" not in columns:
         raise InvalidInput(
-            f"{shown} has no column with the text of messages: name one "
-            f"{' or '.join(COLUMNS['text'])}; it has {', '.join(filter(None, header)) or 'none'}"
+            f"{shown} has no column with the text of messages: rename one to 'text'; "
+            f"it has {', '.join(map(repr, filter(None, header))) or 'none'}"
         )
     return columns
 

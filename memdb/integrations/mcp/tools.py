@@ -620,7 +620,7 @@ TOOLS = (
             role=text("Who speaks: user, assistant or tool"),
             text=text("Text of the message"),
             author=text("Name of who speaks"),
-            external_id=text("Your id for it: adding it again changes nothing"),
+            external_id=text("Your id for it: adding the same message again changes nothing"),
         ),
         whole(seq=number("Its number"), tokens=number("")),
         _append,

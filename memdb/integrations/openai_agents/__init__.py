@@ -6,8 +6,8 @@ OpenAI Agents SDK: a conversation of memdb as its `Session` (extra `openai-agent
 
 An item is stored as one message: its words are searched and recalled, the item
 itself comes back as it was, key by key. What other clients said in the session
-is given as items too. Calls run in threads of the file (`memdb.aio`);
-`docs/openai-agents.md` has the mapping.
+is given as items too. Calls run in threads that memdb keeps for the open file
+(`memdb.aio`); `docs/openai-agents.md` has the mapping.
 
 >>> import asyncio
 >>> async def talk():

@@ -389,7 +389,7 @@ def _newest_seq(chat: Session) -> int:
 
 
 def _expired(chat: Session, before_seq: int, test: Test | None) -> Iterator[int]:
-    """Yield the seqs of the oldest messages whose items all pass *test*."""
+    """Yield the oldest seqs below *before_seq*, until an item of a message fails *test*."""
     if test is None:
         return
     for message in chat.messages():
