@@ -205,8 +205,16 @@ def act(page: Any, steps: str) -> int:
 
 def do(page: Any, what: str, rest: str) -> int:
     if what == "file":
-        with page.expect_file_chooser() as chosen:
-            clicks = act(page, rest)
+        from playwright.sync_api import TimeoutError as TooLate
+
+        for is_last in (False, False, True):  # a busy Chromium swallows one now and then
+            try:
+                with page.expect_file_chooser(timeout=20_000) as chosen:
+                    clicks = act(page, rest)
+                break
+            except TooLate:
+                if is_last:
+                    raise
         chosen.value.set_files(FILE)
         return clicks
     if what == "download":
