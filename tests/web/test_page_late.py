@@ -71,8 +71,9 @@ def test_what_loads_takes_no_focus_from_a_field(tab: Tab, name: str) -> None:
 
 def test_letters_typed_while_the_search_loads_are_searched(tab: Tab) -> None:
     """The box, the address and the hits say the same."""
+    late = Held(tab.page, "**/views/search.js")
     page = tab.open("conversations?user=ann")
-    late = Held(page, "**/views/search.js")
+    page.wait_for_selector("[data-session=trip]")  # keys are heard from here on
     page.keyboard.press("/")
     page.keyboard.type("ren")
     late.wait()
