@@ -58,13 +58,16 @@ test-postgres: $(STAMP)
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal --timeout 300 --cov --cov-report=term:skip-covered
 
+# Tests that kill, signal and time out each other's processes: one for each core.
+SLOW_WORKERS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count())")
+
 # Ends with a table of what the tests of faults tried, and writes it into docs/reliability.md.
 slow: $(STAMP) .venv-patroni/.installed
 	rm -rf .counts
-	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "slow" --timeout 3600
-	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" tests/faults/test_isolation*.py
+	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "slow" -n $(SLOW_WORKERS) --dist worksteal --timeout 3600
+	MEMDB_COUNTS=.counts $(BIN)/python -m pytest -m "not slow" -n $(SLOW_WORKERS) tests/faults/test_isolation*.py
 	$(MAKE) clients
-	$(BIN)/python -m pytest -m "hypothesis and not slow" --timeout 3600 --hypothesis-profile thorough
+	$(BIN)/python -m pytest -m "hypothesis and not slow" -n $(SLOW_WORKERS) --timeout 3600 --hypothesis-profile thorough
 	$(BIN)/python tests/counters.py .counts
 
 # Patroni of the tests of a cluster, under a Python that the user `nobody` can read; with etcd and

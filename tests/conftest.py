@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 START_MS = 1_700_000_000_000
 RAM = Path("/dev/shm")  # of Linux
-RAM_BYTES = 4 << 30  # a container has 64 MB of it if it was not asked for more
+# What the files of a run need there; a container has 64 MB of it if it was not asked for more.
+RAM_BYTES = {"not slow": 4 << 30, "slow": 12 << 30}
 SOURCE_ROOT = Path(memdb.__file__).resolve().parent.parent
 # As a migration does, which is a commit.
 SET_SERVER_FORMAT = """
@@ -98,7 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "slow: takes longer than a few seconds; run with -m slow")
-    if "not slow" in config.getoption("markexpr") and is_roomy(RAM):
+    if is_roomy(RAM, RAM_BYTES.get(config.getoption("markexpr"), RAM_BYTES["slow"])):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(RAM))  # where tmp_path is
     os.environ.setdefault("MEMDB_CONFIG", os.devnull)  # not that of whoever runs the tests
     gc.disable()  # until everything is collected
@@ -106,9 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
     schema.normalized = functools.cache(schema.normalized)
 
 
-def is_roomy(folder: Path) -> bool:
-    """Return whether the files of all tests fit into a folder."""
-    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > RAM_BYTES
+def is_roomy(folder: Path, size: int) -> bool:
+    """Return whether files of that many bytes fit into a folder."""
+    return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > size
 
 
 def pytest_collection_finish() -> None:
