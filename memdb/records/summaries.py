@@ -36,7 +36,8 @@ def insert(tx: Tx, row: dict[str, Any], *, improvable: bool) -> None:
 
 
 def update(tx: Tx, summary: Summary, columns: dict[str, Any]) -> None:
-    """Replace the text of a summary by a better one; summaries made from it are queued again."""
+    """Replace the text of a summary by a model's; the summary made from it is queued again."""
+    jobs.drop(tx, "summary", summary.id)
     summaries.improve(tx, (summary, columns))
     above = summaries.above(tx, summary.id)
     if above is not None:

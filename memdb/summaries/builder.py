@@ -265,9 +265,9 @@ class Summaries:
             stored = 0
             for step, (summary, failure) in zip(steps, made, strict=True):
                 row_id = self._store(tx, known, step, summary)
-                if row_id is None:
+                if row_id is None and not self._replace(tx, step, summary):
                     break
-                if failure is not None:  # others see why it is an extract, and when it is tried
+                if row_id is not None and failure is not None:  # others see why, and when again
                     jobs.fail(tx, jobs.improve_summary(row_id), str(failure))
                 stored += 1
         return stored, held
@@ -307,6 +307,16 @@ class Summaries:
         summary_records.insert(tx, row, improvable=self.may_improve(made))
         return row_id
 
+    def _replace(self, tx: Tx, step: Step, made: Made) -> bool:
+        """Replace a context's extract of the same sources by a model's text."""
+        stored = summaries.find_span(tx, step.session, step.first_seq, step.last_seq)
+        if stored is None or stored.depth != step.depth or made.quality != "model":
+            return False
+        if not self.may_improve(stored) or not self.is_current(tx, stored, step):
+            return False
+        summary_records.update(tx, stored, self.columns(made))
+        return True
+
     def columns(self, made: Made) -> dict[str, Any]:
         """Return the columns of a summary that come from *made*."""
         return {
@@ -320,7 +330,7 @@ class Summaries:
             "bigrams": bigrams_of(made.text),
         }
 
-    def may_improve(self, made: Made) -> bool:
+    def may_improve(self, made: Made | Summary) -> bool:
         """Return whether the file's model can improve the summary."""
         port = self.maker.port
         return port is not None and port.quality == "model" and made.quality != "model"

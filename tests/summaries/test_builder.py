@@ -428,6 +428,31 @@ def test_two_threads_make_each_node_once(
     assert_covers(chat.summaries.tree())
 
 
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_model_is_asked_once_though_a_context_was_faster(
+    depth: int, open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """A context stores an extract of what the model has in hand; the model's text replaces it."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 12 if depth == 0 else 90)
+    summarize = writer.summarize
+
+    def overtaken(source: list[SourceItem], **wanted: Any) -> SummaryText:
+        for _ in range(9 if wanted["depth"] == depth else 0):  # all that is due
+            chat.context(400)
+        return summarize(source, **wanted)
+
+    writer.summarize = overtaken
+    chat.summaries.compact()
+    while db.jobs.run():
+        pass
+
+    asked = Counter(span[:3] for span in writer.asked)
+    assert max(asked.values()) == 1
+    assert {one.quality for one in chat.summaries.tree().summaries} == {"model"}
+    assert db.jobs.pending() == 0
+
+
 def test_a_lease_ends_with_the_process_that_held_it(
     open_db: Callable[..., MemDB], path: str, clock: Any
 ) -> None:
