@@ -27,7 +27,7 @@
 -- Facts about the file itself: 'created_by', 'created_ms', 'file_uid', and the
 -- 'fingerprint' of the schema it was made from (memdb/engine/sqlite/schema.py). 'in_use'
 -- begins with 1 while a part of the file is in its WAL, and names that WAL
--- (memdb/engine/sqlite/wal.py). 'wal_missing' says what was lost with a WAL, until it is accepted.
+-- (memdb/engine/sqlite/mark.py). 'wal_missing' says what was lost with a WAL, until it is accepted.
 CREATE TABLE meta (
   key TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL,

@@ -37,7 +37,7 @@ from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.cipher import is_encrypted, unlock
 from memdb.engine.sqlite.connection import create_private
 from memdb.engine.sqlite.engine import SqliteEngine
-from memdb.engine.sqlite.wal import has_bytes
+from memdb.engine.sqlite.wal_file import has_bytes
 from memdb.models.keys import key_value
 
 if TYPE_CHECKING:

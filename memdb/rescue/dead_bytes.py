@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from memdb.engine.sqlite.wal import MAX_PAGE_BYTES
+from memdb.engine.sqlite.wal_file import MAX_PAGE_BYTES
 from memdb.rescue.pages import (
     HEADER_BYTES,
     INNER_INDEX,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.sqlite.wal import read_frames
+from memdb.engine.sqlite.wal_file import read_frames
 from memdb.models.record import Record
 from memdb.text.validate import SQLITE_MAGIC
 

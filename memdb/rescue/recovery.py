@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.segments import opened
+from memdb.engine.sqlite.checkpoints import cut_wal
 from memdb.engine.sqlite.cipher import is_encrypted
 from memdb.engine.sqlite.connection import Tx, connect, translate
 from memdb.engine.sqlite.engine import SqliteEngine
+from memdb.engine.sqlite.foreign_wal import FOREIGN, MISSING, find_wal_problem, open_locked
 from memdb.engine.sqlite.maintenance import write_with_key
-from memdb.engine.sqlite.wal import FOREIGN, MISSING, cut_wal, find_wal_problem, open_locked
 from memdb.engine.whole_files import whole_path
 from memdb.errors import (
     AlreadyExists,

@@ -39,8 +39,8 @@ PROGRAMS = {
 
 # Most modules of memdb that a program loads.
 MOST = {
-    "db.scope('ann').session('trip').last(50)": 78,
-    "db.scope('ann').session('trip').append('user', 'We had tea.')": 109,
+    "db.scope('ann').session('trip').last(50)": 82,
+    "db.scope('ann').session('trip').append('user', 'We had tea.')": 113,
     "db.scope('ann').recall('Where did we have tea last May?')": 134,
     "db.scope('ann').session('trip').context(4000)": 118,
 }

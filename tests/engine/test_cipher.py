@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import memdb
 from memdb.cli import cli
-from memdb.engine.sqlite import cipher, wal
+from memdb.engine.sqlite import cipher, foreign_wal
 from memdb.errors import CipherMissing, FileError, InvalidInput, KeyMissing, WrongKey
 from memdb.models.keys import FileKey, key_value, read_key_file
 
@@ -312,7 +312,7 @@ def test_only_its_own_wal_is_played_in(
     for end in ("-shm",):
         Path(f"{safe}{end}").unlink(missing_ok=True)
     is_own = change(safe, copies)
-    assert (wal.find_wal_problem(safe, FileKey(KEY)) is None) == is_own
+    assert (foreign_wal.find_wal_problem(safe, FileKey(KEY)) is None) == is_own
     with open_file(safe) as db:
         said = [one.text for one in db.scope("ann").session("trip").last(10)]
         assert [one.code for one in db.file.check()] == [] if is_own else ["wal_missing"]

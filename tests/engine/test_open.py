@@ -12,7 +12,7 @@ import pytest
 from fixtures.freeze import CHANGE
 
 import memdb
-from memdb.engine.sqlite import pool, schema, wal
+from memdb.engine.sqlite import foreign_wal, pool, schema
 from memdb.postgres import schema as postgres_schema
 
 AS_NOBODY = """
@@ -409,7 +409,7 @@ def test_one_connection_serves_an_append_to_a_closed_file(
     with memdb.open(path) as db:
         db.scope("ann").session("trip").append("user", "We fly to Oslo.")
     opened: list[str] = []
-    for module in (pool, wal):
+    for module in (pool, foreign_wal):
 
         def connect(file: str, real: Any = module.connect, **options: Any) -> Any:
             opened.append(file)

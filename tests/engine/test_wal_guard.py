@@ -15,7 +15,7 @@ import apsw
 import pytest
 from cases import each
 
-from memdb.engine.sqlite import schema, upkeep, wal
+from memdb.engine.sqlite import foreign_wal, schema, upkeep, wal_guard
 from memdb.errors import Busy
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def test_a_copy_of_file_and_wal_has_every_commit(
     with monkeypatch.context() as changed:
         writer, _ = begin(open_db, path, changed)
         if is_killed:
-            changed.setattr(wal.WalGuard, "_name_wal", lambda *_: (_ for _ in ()).throw(Busy("x")))
+            changed.setattr(
+                wal_guard.WalGuard, "_name_wal", lambda *_: (_ for _ in ()).throw(Busy("x"))
+            )
         append(writer, "after")
         for end in ("", "-wal"):  # closing the file in this process would drop SQLite's locks
             subprocess.run(["cp", path + end, f"{path}.copy{end}"], check=True)
@@ -113,7 +115,7 @@ def test_a_file_that_is_being_opened_or_closed_has_no_other_name(
     """Its lock is there before its -shm and after it, for as long as that process waits."""
     with open_db(path) as first:
         append(first, "before")
-    file = wal.open_locked(path)
+    file = foreign_wal.open_locked(path)
     threading.Timer(0.1, lambda: (file.xUnlock(apsw.SQLITE_LOCK_NONE), file.xClose())).start()
 
     assert texts(open_db(path)) == ["before"]

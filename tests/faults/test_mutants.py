@@ -83,9 +83,9 @@ MUTANTS = {
         (f"{SELECTORS}::test_an_entry_is_named_by_its_number_in_its_own_scope",),
     ),
     "no WAL mark": Mutant(
-        "engine/sqlite/wal.py",
-        """"wal.set_mark", "meta", key="'in_use'\"""",
-        """"wal.set_mark", "meta", key="'not_in_use'\"""",
+        "engine/sqlite/mark.py",
+        """"mark.set", "meta", key="'in_use'\"""",
+        """"mark.set", "meta", key="'not_in_use'\"""",
         ("tests/faults/test_ordinary_life.py",),
     ),
 }

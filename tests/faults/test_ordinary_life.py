@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import memdb
-from memdb.engine.sqlite.wal import read_alone
+from memdb.engine.sqlite.foreign_wal import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -287,7 +287,7 @@ def _apply(
     # One plan per statement, whatever is bound. Otherwise SQLite 3.47 and later
     # prepares a statement again each time its `LIMIT :limit` is bound: 10 µs.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    # The WAL stays with a file that is marked as in use; see `wal`.
+    # The WAL stays with a file that is marked as in use; see `wal_guard`.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     run = connection.execute
     run("PRAGMA foreign_keys = ON")

@@ -15,12 +15,14 @@ from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import migrate, schema
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW
 from memdb.engine.sqlite.connection import MEMORY, Tx, load_image
+from memdb.engine.sqlite.foreign_wal import is_cleared, refuse_other_names
 from memdb.engine.sqlite.maintenance import SqliteMaintenance
 from memdb.engine.sqlite.pool import ConnectionPool, ReadBlock
 from memdb.engine.sqlite.transaction import WriteTransaction
 from memdb.engine.sqlite.upkeep import Upkeep
-from memdb.engine.sqlite.wal import CHECKPOINT_NOW, has_bytes, is_cleared, refuse_other_names
+from memdb.engine.sqlite.wal_file import has_bytes
 from memdb.engine.sqlite.wal_sync import SharedSync
 from memdb.errors import Busy, InvalidInput, MemDBError, ReadOnly
 from memdb.models.ids import bounded_clock

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.base import Storage
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW, cut_wal
 from memdb.engine.sqlite.cipher import copy_into, require_cipher, unlock
 from memdb.engine.sqlite.connection import (
     MEMORY,
@@ -28,10 +29,10 @@ from memdb.engine.sqlite.connection import (
     translated_errors,
 )
 from memdb.engine.sqlite.digests import register_functions
+from memdb.engine.sqlite.mark import DELETE_LOSS, SELECT_LOSS, SET_MARK
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
 from memdb.engine.sqlite.query import bounded_foreign, run_query
 from memdb.engine.sqlite.schema import find_schema_differences, list_other_tables
-from memdb.engine.sqlite.wal import CHECKPOINT_NOW, DELETE_LOSS, SELECT_LOSS, SET_MARK, cut_wal
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
 from memdb.engine.whole_files import PARTIAL, whole_path

@@ -16,6 +16,7 @@ from weakref import ref
 import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
+from memdb.engine.sqlite.checkpoints import let_close
 from memdb.engine.sqlite.connection import (
     MEMORY,
     NO_WAL_YET,
@@ -26,20 +27,17 @@ from memdb.engine.sqlite.connection import (
     set_query_only,
     translated_errors,
 )
-from memdb.engine.sqlite.wal import (
+from memdb.engine.sqlite.foreign_wal import settle
+from memdb.engine.sqlite.mark import read_mark
+from memdb.engine.sqlite.wal_file import (
     TRIES,
     TRY_S,
-    WalGuard,
     file_state,
     has_bytes,
     is_wal_mode,
-    let_close,
-    lost_wal,
-    missing_wal_bytes,
-    read_mark,
-    settle,
     untouched_state,
 )
+from memdb.engine.sqlite.wal_guard import WalGuard, lost_wal, missing_wal_bytes
 from memdb.engine.sqlite.writer import Writer, refuse_newer
 from memdb.errors import Busy, Closed, Corrupt, FileError, MemDBError, WrongProcess
 
@@ -461,7 +459,7 @@ class ConnectionPool:
         """
         Move aside a WAL that does not belong to the file, and note what is lost.
 
-        See `wal.settle`.
+        See `foreign_wal.settle`.
         """
         timeout_ms = self.options["timeout_ms"]
         loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)

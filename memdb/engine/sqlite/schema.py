@@ -20,7 +20,8 @@ import apsw
 
 from memdb.engine import columns, compose
 from memdb.engine.sqlite.connection import MEMORY, open_error, open_temporary
-from memdb.engine.sqlite.wal import has_bytes, read_mark
+from memdb.engine.sqlite.mark import read_mark
+from memdb.engine.sqlite.wal_file import has_bytes
 from memdb.errors import NotAMemDB, SchemaTooNew, StorageError
 from memdb.text.resources import read_text
 

@@ -7,7 +7,7 @@ pages from the file (ADR-0044). The thread starts with a commit, works in steps 
 while nobody writes, and ends when nothing is left. If writers never pause, it works between two
 writes. Correctness never depends on it: if no thread merged for long, FTS5 merges in a write.
 
-`wal` moves the WAL into the file without losing anything. When it is moved:
+`checkpoints` moves the WAL into the file without losing anything. When it is moved:
 
 | by | when |
 |---|---|
@@ -32,6 +32,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW
 from memdb.engine.sqlite.packing import (
     count_free_pages,
     count_pages,
@@ -39,7 +40,6 @@ from memdb.engine.sqlite.packing import (
     move_piece,
     moves_pages,
 )
-from memdb.engine.sqlite.wal import CHECKPOINT_NOW
 from memdb.engine.sqlite.wal_sync import sync_wal
 from memdb.engine.sqlite.words import MERGE
 from memdb.errors import Busy, MemDBError
