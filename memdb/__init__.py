@@ -63,7 +63,6 @@ if TYPE_CHECKING:  # "as" makes a name public for type checkers, also if __all__
     from memdb.api.tools import Tools as Tools
     from memdb.api.worker import Worker as Worker
     from memdb.errors import AlreadyExists as AlreadyExists
-    from memdb.errors import BadQuery as BadQuery
     from memdb.errors import Busy as Busy
     from memdb.errors import CipherMissing as CipherMissing
     from memdb.errors import Closed as Closed
@@ -239,7 +238,7 @@ _HOMES = {
     "memdb.api.tools": "Tools",
     "memdb.api.worker": "Worker",
     "memdb.errors": (
-        "AlreadyExists BadQuery Busy CipherMissing Closed Conflict Corrupt DimensionMismatch "
+        "AlreadyExists Busy CipherMissing Closed Conflict Corrupt DimensionMismatch "
         "DiskFull FileError IOFailed Interrupted InvalidInput InvalidItem KeyMissing MemDBError "
         "MigrationFailed NotAMemDB NotFound PortError ReadOnly SchemaTooNew SecretFound "
         "SessionClosed SettingsTooNew StorageError TooLarge Unavailable Unreadable "

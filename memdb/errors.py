@@ -4,7 +4,6 @@ Every error memdb raises, and the one table from SQLite's codes to them.
 MemDBError                      "internal"   exit 1   base; never raised itself
   InvalidInput (ValueError)     "invalid"    exit 5   the caller can fix it
     DimensionMismatch           "dimension"           expected, got
-    BadQuery                    "query"               text
     TooLarge                    "too_large"           limit, got
     SecretFound                 "secret"              field, kinds
     InvalidItem (TypeError)     "invalid_item"        of a framework's session
@@ -99,17 +98,6 @@ class DimensionMismatch(InvalidInput):
         )
         self.expected = expected
         self.got = got
-
-
-class BadQuery(InvalidInput):
-    """A query cannot be answered as it was asked."""
-
-    code = "query"
-
-    def __init__(self, message: str, text: str) -> None:
-        """Report *message* about the query *text* (kept to its first 200 characters)."""
-        super().__init__(message)
-        self.text = text[:200]
 
 
 class TooLarge(InvalidInput):

@@ -148,7 +148,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def intervals(
-    rows: Sequence[dict[str, float]], names: Sequence[str], resamples: int = RESAMPLES
+    rows: Sequence[dict[str, float]], names: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
     """
     Return the 95 % interval of the mean of each of *names* over *rows*.
@@ -158,11 +158,11 @@ def intervals(
     source = random.Random(SEED)
     columns = {name: [row[name] for row in rows] for name in names}
     means: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(resamples):
+    for _ in range(RESAMPLES):
         drawn = source.choices(range(len(rows)), k=len(rows))
         for name, column in columns.items():
             means[name].append(sum(map(column.__getitem__, drawn)) / len(rows))
-    low, high = int(0.025 * resamples), int(0.975 * resamples) - 1
+    low, high = int(0.025 * RESAMPLES), int(0.975 * RESAMPLES) - 1
     return {name: (sorted(found)[low], sorted(found)[high]) for name, found in means.items()}
 
 

@@ -575,14 +575,14 @@ def read_item(item: dict[str, Any]) -> NewMessage:
     return message
 
 
-def read_bedrock(data: dict[str, Any], field: str = "message") -> list[NewMessage]:
+def read_bedrock(data: dict[str, Any]) -> list[NewMessage]:
     """
     Return a message of Bedrock or Strands as messages, also one of plain text blocks.
 
     Raises:
         InvalidInput: it has no role of a message.
     """
-    return [*_READERS[BEDROCK](data, field)]
+    return [*_READERS[BEDROCK](data, "message")]
 
 
 def _read_responses(data: dict[str, Any], field: str) -> Iterator[NewMessage]:

@@ -132,7 +132,7 @@ ENDINGS = ("ing", "ation")
 LEAST_ENDED_CHARS = 4
 
 MAX_TERMS = 64
-"""Most terms that `match_terms` returns: each costs one statement, about 50 µs."""
+"""Most terms of one query: each costs one statement, about 50 µs."""
 
 # Terms that are looked up together: the words of a long paragraph. A common word costs 30 ms in a
 # scope of 400,000 messages, 2,000 words 10 s.
@@ -341,29 +341,18 @@ def cjk_grams(text: str) -> str:
     return " ".join(grams)
 
 
-def match_terms(text: str, limit: int = MAX_TERMS) -> list[Term]:
+def word_terms(words: Iterable[str], limit: int = MAX_TERMS) -> list[Term]:
     """
-    Return the terms for the content of *text*, each once.
+    Return the terms for *words* as `query_words` cuts them, each once.
 
     They are looked up one by one, so that the length of each answer is the term's document
     frequency. A row matches the query if it matches any term. A run of a script without spaces
-    becomes one term per pair of characters, a single character the beginning of a word. Empty when
-    *text* has no word.
+    becomes one term per pair of characters, a single character the beginning of a word.
 
-    >>> [term.words for term in match_terms("Where is Kyoto? 京都市")]
+    >>> [term.words for term in word_terms(["kyoto", "京都市"])]
     [('kyoto',), ('京都',), ('都市',)]
-    >>> [(term.words, term.prefix) for term in match_terms("猫")]
+    >>> [(term.words, term.prefix) for term in word_terms(["猫"])]
     [(('猫',), True)]
-    """
-    return word_terms(content_words(query_words(text)), limit)
-
-
-def word_terms(words: Iterable[str], limit: int = MAX_TERMS) -> list[Term]:
-    """
-    Return the terms for *words* as `query_words` cuts them; see `match_terms`.
-
-    >>> [term.words for term in word_terms(["green", "tea"])]
-    [('green',), ('tea',)]
     """
     terms: dict[Term, None] = {}
     for word in words:

@@ -1,5 +1,5 @@
 """
-The OpenAPI document of the JSON API, and docs/api.md, both made from the table of verbs.
+The OpenAPI document of the JSON API, made from the table of verbs.
 
 Schemas of answers are those of the returned records, with the texts of their docstrings.
 """
@@ -15,7 +15,6 @@ from memdb.api.signatures import split_annotation
 from memdb.models import entries, items, messages, observation, reports, settings, summaries, types
 from memdb.models.record import Record
 from memdb.summaries import tree
-from memdb.web.errors import CODES
 from memdb.web.parameters import KINDS
 
 if TYPE_CHECKING:
@@ -266,26 +265,3 @@ def description_of(route: Route) -> str:
     """Return the docstring before its sections."""
     doc = inspect.getdoc(route.verb.call) or ""
     return doc.partition("\nArgs:")[0].partition("\nReturns:")[0].partition("\nRaises:")[0].strip()
-
-
-def markdown(routes: Mapping[str, Mapping[str, Route]]) -> str:
-    """Return the table of routes and of errors for docs/api.md."""
-    lines = ["| Request | Query | Body | What it does |", "|---|---|---|---|"]
-    for noun, methods in routes.items():
-        for method, route in methods.items():
-            places = {
-                place: ", ".join(
-                    f"**{one.name}**" if one.required else one.name
-                    for one in route.parameters
-                    if one.place == place and one.name != "app"
-                )
-                for place in ("query", "body")
-            }
-            marks = " (`If-Match`)" if route.verb.swaps else ""
-            summary = summary_of(route).replace("|", "\\|")
-            row = f"`{method} {noun}`{marks} | {places['query']} | {places['body']} | {summary}"
-            lines.append(f"| {row} |")
-    lines += ["", "| Status | Code | What to do |", "|---|---|---|"]
-    by_status = sorted(CODES.items(), key=lambda one: one[1][0])
-    lines += [f"| {status} | `{code}` | {todo} |" for code, (status, todo) in by_status]
-    return "\n".join(lines)

@@ -20,7 +20,6 @@ NAMES = [
     "Artifact",
     "ArtifactVersion",
     "Artifacts",
-    "BadQuery",
     "BranchInfo",
     "Busy",
     "CallStats",

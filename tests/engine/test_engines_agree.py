@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from query_terms import match_terms
 
 import memdb
 from memdb.embeddings.static_model import table
@@ -15,7 +16,7 @@ from memdb.models.ids import SCOPE_SHIFT, scope_range
 from memdb.postgres import vectors
 from memdb.postgres.words import TAIL_ROWS
 from memdb.tables import spaces
-from memdb.text.terms import Term, begun_terms, match_terms, phrase_terms, word_terms
+from memdb.text.terms import Term, begun_terms, phrase_terms, word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

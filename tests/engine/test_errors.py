@@ -15,7 +15,6 @@ TREE = [
     ("MemDBError", "Exception", "internal", 1),
     ("InvalidInput", "MemDBError", "invalid", 5),
     ("DimensionMismatch", "InvalidInput", "dimension", 5),
-    ("BadQuery", "InvalidInput", "query", 5),
     ("TooLarge", "InvalidInput", "too_large", 5),
     ("SecretFound", "InvalidInput", "secret", 5),
     ("InvalidItem", "InvalidInput", "invalid_item", 5),
@@ -49,7 +48,6 @@ TREE = [
 
 FACTS = [
     (memdb.DimensionMismatch(3, 4), {"expected": 3, "got": 4}),
-    (memdb.BadQuery("bad", "q" * 300), {"text": "q" * 200}),
     (memdb.TooLarge("x", 1, 2), {"limit": 1, "got": 2}),
     (memdb.SecretFound("text", ["jwt", "jwt"]), {"field": "text", "kinds": ["jwt"]}),
     (memdb.NotFound("entry", 7), {"kind": "entry", "ref": 7}),

@@ -8,6 +8,7 @@ import apsw
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from query_terms import match_terms
 
 from memdb.engine.full_text import query_of
 from memdb.models.ids import MAX_SEQ
@@ -27,7 +28,7 @@ from memdb.postgres.tokens import (
     tokenize,
     tokens_by_column,
 )
-from memdb.text.terms import Term, begun_terms, match_terms, word_terms
+from memdb.text.terms import Term, begun_terms, word_terms
 
 CREATE = """
 CREATE VIRTUAL TABLE texts USING fts5 (

@@ -6,9 +6,10 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from query_terms import match_terms
 
 import memdb
-from memdb.text.terms import Term, match_terms
+from memdb.text.terms import Term
 
 # Words that Porter's stemmer leaves alone, so that a scan can compare them.
 TEA = Term(("tea",))

@@ -8,6 +8,7 @@ import pytest
 from cases import each
 from hypothesis import given
 from hypothesis import strategies as st
+from query_terms import match_terms
 
 from memdb.engine.full_text import query_of
 from memdb.text.terms import (
@@ -17,7 +18,6 @@ from memdb.text.terms import (
     cjk_grams,
     content_words,
     has_cjk,
-    match_terms,
     query_words,
     word_terms,
 )
