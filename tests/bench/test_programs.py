@@ -35,7 +35,7 @@ def test_engines_says_that_it_found_no_conversations(tmp_path: Path) -> None:
 
 # Programs that need nothing but memdb and its tests, each at a size of seconds.
 SMALL = [
-    "appends.py --messages 10000 --rounds 1",
+    "appends.py --messages 10000 --appends 100",
     "archive.py 2000",
     "calls.py --messages 500 --entries 20 --calls 3",
     "copies.py --messages 400",

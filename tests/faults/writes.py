@@ -526,7 +526,7 @@ WRITES: dict[str, Write] = {
         ("Entries.supersede", "Entries.update"),
         lambda db: (
             every := db.scope("ann").entries.list(inactive=True),  # a try before got half the way
-            old := next(one for one in every if one.key == "home"),
+            old := {one.key: one for one in every}["home"],
             old.active and db.scope("ann").entries.supersede(old.id, entry(db, "lamp")),
             db.scope("ann").entries.update(old.id, active=True),
         ),
