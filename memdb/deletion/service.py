@@ -300,7 +300,8 @@ class DeletionService:
             found = selectors.find_all(tx, owner, selector, with_entries=False)
             counts = _count(tx, found), _count_reverted(found, selector)
             for one, selection in found:
-                _delete(tx, one, selection)
+                message_records.remove(tx, selection.by_row)
+                _remove(tx, one, selection)
             done = self._receipt(owner, selector, *counts, tx.now_ms)
             return done.replace(remaining=_left(found))
 
@@ -408,10 +409,10 @@ class DeletionService:
                 proof.collect(tx, found, rewritten, probes)
             counts = _count(tx, found), _count_rewritten(tx, found, plans)
             for one, selection in found:
-                self._remove(tx, one, selection, plans, selector)
+                self._forget(tx, one, selection, plans, selector)
             return self._receipt(owner, selector, *counts, tx.now_ms)
 
-    def _remove(
+    def _forget(
         self,
         tx: Tx,
         owner: ScopeRef,
@@ -422,18 +423,13 @@ class DeletionService:
         if selection.parts:
             apply_rewriting(tx, selection.parts, plans, self._summaries())
         scope_no = owner.find(tx)
-        if scope_no is not None:
-            # The entry that is named may have been deleted before.
-            was_here = [scope_range(scope_no)[0] + selector.entry] if selector.entry else []
-            entry_records.forget(tx, scope_no, *{*selection.entries, *was_here})
-        _forget_rest(tx, owner, selection)
-        item_records.forget(tx, *items.get_many(tx, selection.items).values())
-        artifact_records.forget(tx, *selection.artifacts)
-        names = {name for _, name in selection.whole}
-        if selector.what == "session":
-            names.add(selector.session)  # it may have been deleted before
-        session_records.forget(tx, owner, *sorted(names))
-        state_records.forget(tx, owner, selection.state)
+        if scope_no is not None and selector.entry:  # it may have been deleted before
+            named = scope_range(scope_no)[0] + selector.entry
+            selection = selection.replace(entries=(*{*selection.entries, named},))
+        also = (selector.session,) if selector.what == "session" else ()  # as an entry
+        _remove(tx, owner, selection, *also, is_forgotten=True)
+        if selection.stones:
+            dependents.hide_named(tx, owner.ensure(tx), selection.stones)
         if None in selection.state and scope_no is not None:
             dependents.hide_all(tx, scope_no)
 
@@ -465,30 +461,29 @@ def _require_digest(
         )
 
 
-def _delete(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
-    message_records.remove(tx, selection.by_row)
-    whole = ((place, None) for place in selection.artifacts)
-    artifact_records.remove(tx, *whole, *selection.copies)
-    entry_records.remove(tx, *selection.entries)
+def _remove(
+    tx: Tx, owner: ScopeRef, selection: Selection, *sessions: str, is_forgotten: bool = False
+) -> None:
+    """
+    Remove all that a selection names, and *sessions*, except single messages.
+
+    Args:
+        is_forgotten: No import brings it back.
+    """
+    artifacts = (*((place, None) for place in selection.artifacts), *selection.copies)
+    artifact_records.remove(tx, *artifacts, is_forgotten=is_forgotten)
+    entry_records.remove(tx, *selection.entries, is_forgotten=is_forgotten)
     for entry_id, version in selection.reverts:
         entry_writer.go_back(tx, entry_id, version)
-    entry_records.remove_versions(tx, [row[:2] for row in selection.versions])
-    item_records.remove(tx, *items.get_many(tx, selection.items).values())
-    session_records.remove(tx, owner, *(name for _, name in selection.whole))
-    for name_or_all in selection.state:
-        state_records.remove_user(tx, owner, name_or_all)
-    state_records.remove_keys(tx, owner, selection.keys)
+    versions = [row[:2] for row in selection.versions]
+    entry_records.remove_versions(tx, versions, is_forgotten=is_forgotten)
+    stored = items.get_many(tx, selection.items).values()
+    item_records.remove(tx, *stored, is_forgotten=is_forgotten)
+    names = sorted({name for _, name in selection.whole}.union(sessions))
+    session_records.remove(tx, owner, *names, is_forgotten=is_forgotten)
+    values = selection.state, selection.keys
+    state_records.remove_many(tx, owner, *values, is_forgotten=is_forgotten)
     session_records.undescribe(tx, *(row for row, _ in selection.titles))
-
-
-def _forget_rest(tx: Tx, owner: ScopeRef, selection: Selection) -> None:
-    """Remove parts of things that stay."""
-    entry_records.forget_versions(tx, [row[:2] for row in selection.versions])
-    state_records.forget(tx, owner, keys=selection.keys)
-    artifact_records.forget_versions(tx, *selection.copies)
-    session_records.undescribe(tx, *(row for row, _ in selection.titles))
-    if selection.stones:
-        dependents.hide_named(tx, owner.ensure(tx), selection.stones)
 
 
 def _count(tx: Tx, found: list[Found]) -> Counts:

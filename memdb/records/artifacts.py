@@ -17,7 +17,7 @@ from memdb.tables import artifacts, blobs, checks, scopes, sessions
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.messages import Finding
@@ -112,18 +112,26 @@ def reserve(tx: Tx, place: Place, last_version: int) -> None:
         artifacts.raise_version(tx, known[0], last_version)
 
 
-def remove(tx: Tx, *copies: Copy) -> list[tuple[Place, Doomed]]:
+def remove(tx: Tx, *copies: Copy, is_forgotten: bool = False) -> list[tuple[Place, Doomed]]:
     """
     Remove versions of names of a scope, and return those that were there.
 
-    The names stay with their counters, so no number is used again. A version leaves a tombstone;
-    its bytes are removed if no other version shares them.
+    A version leaves a tombstone; its bytes are removed if no other version shares them. The names
+    stay with their counters, so no number is used again.
 
     Args:
         copies: Each name with a number; None means all versions of it.
+        is_forgotten: No import brings them back. Their tombstones contain digests in place of the
+            names, and a name that loses all versions is removed with its counter.
     """
+    if not copies:
+        return []
     names = artifacts.find_names(tx, {place: None for place, _ in copies})
     gone, staying = _remove_versions(tx, names, {*copies})
+    if is_forgotten:
+        _keep_away(tx, copies, gone)
+        whole = [names.pop(place) for place, version in copies if version is None if place in names]
+        _delete_names(tx, whole)
     last: dict[Place, int] = {}
     for place, one in gone:
         last.setdefault(place, one.version)
@@ -226,39 +234,25 @@ def rename(tx: Tx, place: Place, target: Place) -> None:
     _set_name(tx, place, known[1], indexed_text("", b""))
 
 
-def remove_names(tx: Tx, *places: Place) -> list[tuple[Place, Doomed]]:
-    """Remove names of a scope with their counters and all versions; return these."""
-    names = artifacts.find_names(tx, places)
-    gone, _ = _remove_versions(tx, names, {(place, None) for place in places})
-    ids = [name_id for name_id, _ in names.values()]
+def _delete_names(tx: Tx, names: Iterable[tuple[int, int]]) -> None:
+    """Delete names without versions, given by id and counter, and their words."""
+    ids = [name_id for name_id, _ in names]
     tx.words.drop_each("artifact", ids)
     artifacts.delete_names(tx, ids)
-    return gone
 
 
-def forget(tx: Tx, *places: Place) -> None:
-    """
-    Remove names as `remove_names` does.
-
-    Their tombstones contain digests instead of the names.
-    """
-    if not places:
-        return
-    scope_no = places[0].scope_no
-    dependents.keep_away(tx, scope_no, "artifact", _source_names(tx, *places))
-    for place, one in remove_names(tx, *places):
-        _hide(tx, place, one.version)
-
-
-def forget_versions(tx: Tx, *copies: tuple[Place, int]) -> None:
-    """Remove versions as `remove` does; their tombstones hold digests in place of the names."""
-    gone = remove(tx, *copies)
-    if gone:
-        sources = _source_names(tx, *(place for place, _ in gone))
-        names = [(*each, str(one.created_ms)) for each, (_, one) in zip(sources, gone, strict=True)]
-        dependents.keep_away(tx, gone[0][0].scope_no, "artifact", names)
-    for place, version in copies:
-        _hide(tx, place, version)
+def _keep_away(tx: Tx, copies: Sequence[Copy], gone: Sequence[tuple[Place, Doomed]]) -> None:
+    """Keep imports from restoring names and versions, and hide the names in tombstones."""
+    whole = [place for place, version in copies if version is None]
+    some = [(place, one) for place, one in gone if place not in whole]
+    sources = _source_names(tx, *(place for place, _ in some))
+    times = [(*each, str(one.created_ms)) for each, (_, one) in zip(sources, some, strict=True)]
+    names = [*_source_names(tx, *whole), *times]
+    dependents.keep_away(tx, copies[0][0].scope_no, "artifact", names)
+    numbered = [(place, one.version) for place, one in gone]
+    for place, version in dict.fromkeys([*numbered, *copies]):
+        if version is not None:  # it may have been removed before
+            _hide(tx, place, version)
 
 
 def _hide(tx: Tx, place: Place, version: int) -> None:
@@ -288,10 +282,12 @@ def _source_names(tx: Tx, *places: Place) -> list[tuple[str, str]]:
 
 
 def remove_sessions(tx: Tx, scope_no: int, session_nos: Collection[int]) -> None:
-    """Remove every artifact name of sessions; the names shared in their scope stay."""
+    """Remove all names of sessions with their counters; the names shared in their scope stay."""
     if session_nos:
-        every = list_places(tx, scope_no)
-        remove_names(tx, *(place for place in every if place.session_no in session_nos))
+        every = [one for one in list_places(tx, scope_no) if one.session_no in session_nos]
+        names = artifacts.find_names(tx, every)
+        _remove_versions(tx, names, {(place, None) for place in every})
+        _delete_names(tx, names.values())
 
 
 def list_places(tx: Tx, scope_no: int, session_no: int | None = None) -> list[Place]:

@@ -31,30 +31,35 @@ def set_vector(tx: Tx, space_no: int, entry_id: int, vector: bytes | None) -> No
         tx.vectors.put(space_no, "entry", [(entry_id, vector)])
 
 
-def remove(tx: Tx, *ids: int) -> None:
-    """Remove entries with their history, index rows, vectors and jobs."""
+def remove(tx: Tx, *ids: int, is_forgotten: bool = False) -> None:
+    """
+    Remove entries with their history, index rows, vectors and jobs.
+
+    Args:
+        is_forgotten: No import brings them back, also those that were removed before.
+    """
+    if is_forgotten:
+        _keep_keys_away(tx, ids)
     tx.words.drop_each("entry", ids)
     for entry_id in ids:
         tx.vectors.drop("entry", entry_id, entry_id)
         jobs.drop(tx, "entry", entry_id)
     entries.delete(tx, ids)
+    if is_forgotten and ids:
+        tombstones.forget_entries(tx, scope_of(ids[0]), ids)
 
 
-def forget(tx: Tx, scope_no: int, *ids: int) -> None:
-    """Remove entries as `remove` does, so that no import brings them back."""
-    _keep_keys_away(tx, ids)
-    remove(tx, *ids)
-    tombstones.forget_entries(tx, scope_no, ids)
+def remove_versions(
+    tx: Tx, versions: Collection[tuple[int, int]], *, is_forgotten: bool = False
+) -> None:
+    """
+    Remove what entries said in old versions, given as (entry, version).
 
-
-def remove_versions(tx: Tx, versions: Collection[tuple[int, int]]) -> None:
-    """Remove what entries said in old versions, given as (entry, version)."""
-    entry_history.delete(tx, versions)
-
-
-def forget_versions(tx: Tx, versions: Collection[tuple[int, int]]) -> None:
-    """Remove what `remove_versions` does, so that no import brings it back."""
-    _keep_keys_away(tx, {entry_id for entry_id, _ in versions})
+    Args:
+        is_forgotten: No import brings them back.
+    """
+    if is_forgotten:
+        _keep_keys_away(tx, {entry_id for entry_id, _ in versions})
     entry_history.delete(tx, versions)
 
 

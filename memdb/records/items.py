@@ -154,17 +154,17 @@ def require_item(path: str, key: str, found: StoredItem | None, expected: int | 
     require_version("item", name, expected, 0 if found is None else found.item.version)
 
 
-def remove(tx: Tx, *doomed: StoredItem) -> None:
-    """Remove items with their words, and namespaces that become empty."""
+def remove(tx: Tx, *doomed: StoredItem, is_forgotten: bool = False) -> None:
+    """
+    Remove items of a scope with their words, and namespaces that become empty.
+
+    Args:
+        is_forgotten: No import brings them back.
+    """
     _remove_rows(tx, *doomed)
     for namespace_id in {stored.namespace_id for stored in doomed}:
         items.drop_namespace(tx, namespace_id)
-
-
-def forget(tx: Tx, *doomed: StoredItem) -> None:
-    """Remove items of a scope as `remove` does, so that no import brings them back."""
-    remove(tx, *doomed)
-    if doomed:
+    if is_forgotten and doomed:
         scope_no = scope_of(doomed[0].item.id)
         base = scope_range(scope_no)[0]
         found = [stored.item for stored in doomed]

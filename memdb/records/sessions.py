@@ -24,7 +24,7 @@ from memdb.tables import checks, jobs, sessions, state
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids
@@ -94,27 +94,6 @@ def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
         jobs.set_extracted(tx, session, last_seq)
 
 
-def forget(tx: Tx, owner: ScopeRef, *names: str) -> None:
-    """
-    Remove sessions as `remove` does, so that no import brings them back.
-
-    No tombstone contains their names or the name of an artifact. That includes earlier tombstones,
-    because the session of a deleted artifact is not known any more.
-    """
-    remove(tx, owner, *names, is_forgotten=True)
-    scope_no = owner.find(tx)
-    if scope_no is None:
-        return
-    whole = [name for name in names if not branch_of(name)]
-    dependents.keep_away(tx, scope_no, "session", [(name,) for name in whole])
-    for name in names:
-        branch = branch_of(name)
-        ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
-        dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
-    if whole:
-        dependents.hide_artifacts(tx, scope_no)
-
-
 def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> None:
     """
     Remove the existing ones of some sessions and branches, with all rows that depend on them.
@@ -122,16 +101,28 @@ def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> 
     Entries that come from them stay, without the reference, except those that only they recall.
     Tombstones record that they existed. Their branches are removed too, and with a branch those
     that start from it. Messages that others show of them then belong to those.
+
+    Args:
+        is_forgotten: No import brings them back, also those that were removed before. No tombstone
+            contains their names or the name of an artifact. That includes earlier tombstones,
+            because the session of a deleted artifact is not known any more.
     """
     scope_no = owner.find(tx)
+    if scope_no is None or not names:
+        return
     named = {(str(name), branch_of(name)) for name in names}
-    rows = [] if scope_no is None else sessions.families(tx, scope_no, [str(one) for one in names])
     going: dict[int, str] = {}
-    for row, name, branch, parent in rows:
+    for row, name, branch, parent in sessions.families(tx, scope_no, [*map(str, names)]):
         if parent in going or (name, branch) in named:
             going[row] = name
-    if scope_no is None or not going:
-        return
+    if going:
+        _remove_rows(tx, owner, going, is_forgotten=is_forgotten)
+    if is_forgotten:
+        _hide(tx, scope_no, names)
+
+
+def _remove_rows(tx: Tx, owner: ScopeRef, going: dict[int, str], *, is_forgotten: bool) -> None:
+    """Remove sessions and branches, given with the names of their sessions."""
     whole = {name: row for row, name in going.items() if not is_branch(row)}
     for row, name in going.items():
         if name not in whole:
@@ -140,9 +131,22 @@ def remove(tx: Tx, owner: ScopeRef, *names: str, is_forgotten: bool = False) -> 
         if is_forgotten:
             messages.keep_away(tx, low, high)
         _leave_rows(tx, low, high)
-    artifacts.remove_sessions(tx, scope_no, {session_no_of(row) for row in whole.values()})
+    session_nos = {session_no_of(row) for row in whole.values()}
+    artifacts.remove_sessions(tx, scope_of(min(going)), session_nos)
     state.clear_sessions(tx, owner.app, owner.user, [*whole])
     sessions.delete(tx, going)
+
+
+def _hide(tx: Tx, scope_no: int, names: Sequence[str]) -> None:
+    """Keep imports from restoring sessions and branches, and remove their names."""
+    whole = [name for name in names if not branch_of(name)]
+    dependents.keep_away(tx, scope_no, "session", [(name,) for name in whole])
+    for name in names:
+        branch = branch_of(name)
+        ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
+        dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
+    if whole:
+        dependents.hide_artifacts(tx, scope_no)
 
 
 def _leave_rows(tx: Tx, low: int, high: int) -> None:

@@ -15,7 +15,7 @@ from memdb.records import dependents, sessions
 from memdb.tables import state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from memdb.engine.base import Tx
     from memdb.models.protocols import Ids
@@ -60,39 +60,48 @@ def remove(tx: Tx, place: Place, key: str | None = None) -> bool:
     return state.clear(tx, *place) > 0 if key is None else state.delete(tx, place, key)
 
 
-def remove_keys(tx: Tx, owner: ScopeRef, keys: Iterable[tuple[str, str]]) -> None:
-    """Remove some of a user's values, given as (session, key)."""
-    state.delete_keys(tx, owner.app, owner.user, keys)
-
-
-def forget(
+def remove_many(
     tx: Tx,
     owner: ScopeRef,
     sessions: Collection[str | None] = (),
     keys: Collection[tuple[str, str]] = (),
+    *,
+    is_forgotten: bool = False,
 ) -> None:
     """
-    Remove some of a user's values so that no import brings them back.
+    Remove some of a user's values.
 
     Args:
         sessions: Sessions whose values are all removed; None among them means all values of the
             user.
         keys: Single values to remove, as (session, key).
+        is_forgotten: No import brings them back.
     """
-    if not sessions and not keys:
-        return
-    after, doomed = None, []
+    if is_forgotten and (sessions or keys):
+        _keep_away(tx, owner, sessions, keys)
+    if None in sessions:
+        state.clear(tx, owner.app, owner.user, None)
+    elif sessions:
+        state.clear_sessions(tx, owner.app, owner.user, [str(name) for name in sessions])
+    state.delete_keys(tx, owner.app, owner.user, keys)
+
+
+def _keep_away(
+    tx: Tx,
+    owner: ScopeRef,
+    sessions: Collection[str | None],
+    keys: Collection[tuple[str, str]],
+) -> None:
+    after, names = None, []
     while page := state.list_page(tx, owner.app, owner.user, after=after):
         after = page[-1]
-        doomed += [
-            row
+        names += [
+            _source_names(row)
             for row in page
             if not {None, row.session}.isdisjoint(sessions) or (row.session, row.key) in keys
         ]
-    names = [_source_names(row) for row in doomed]
     if names:
         dependents.keep_away(tx, owner.ensure(tx), "item", names)
-    state.delete_keys(tx, owner.app, owner.user, [(row.session, row.key) for row in doomed])
 
 
 def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[StateRow]:
@@ -104,8 +113,3 @@ def find_kept_away(tx: Tx, owner: ScopeRef, rows: Sequence[StateRow]) -> list[St
 
 def _source_names(row: StateRow) -> tuple[str, ...]:
     return "state", row.session, row.key
-
-
-def remove_user(tx: Tx, owner: ScopeRef, session: str | None) -> int:
-    """Remove the values of a session, or for None all of a user's; return how many."""
-    return state.clear(tx, owner.app, owner.user, session)

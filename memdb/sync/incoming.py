@@ -313,10 +313,7 @@ class _ChunkWriter:
                 keys.add((row["key"], row["session_only"], row["session_id"]))
         self.settle(keys)
         for entry_id, forgotten in doomed:
-            if forgotten:
-                entry_records.forget(self._tx, self._scope_no, entry_id)
-            else:
-                entry_records.remove(self._tx, entry_id)
+            entry_records.remove(self._tx, entry_id, is_forgotten=forgotten)
 
     def _step_back(self, entry_id: int) -> None:
         """Remove key and successor of an entry."""
@@ -337,8 +334,7 @@ class _ChunkWriter:
         for text, forgotten in doomed:
             session_no, name, version = json.loads(text)
             place = Place(self._scope_no, session_no, name)
-            remove = artifact_records.forget_versions if forgotten else artifact_records.remove
-            remove(self._tx, (place, version))
+            artifact_records.remove(self._tx, (place, version), is_forgotten=forgotten)
             if session_no:
                 self._emptied.setdefault(session_id(self._scope_no, session_no), False)
 
@@ -346,7 +342,7 @@ class _ChunkWriter:
         """Remove items."""
         for item_id, forgotten in doomed:
             for stored in items.get_many(self._tx, [item_id]).values():
-                (item_records.forget if forgotten else item_records.remove)(self._tx, stored)
+                item_records.remove(self._tx, stored, is_forgotten=forgotten)
 
     def remove_state(self, doomed: list[tuple[str, bool]]) -> None:
         """Remove values of state."""
@@ -722,7 +718,7 @@ class _ChunkWriter:
         if holds or (not branch and self._holds_other(row, name)):
             return
         full = BranchName(name, branch) if branch else name
-        (session_records.forget if is_forgotten else session_records.remove)(tx, self._owner, full)
+        session_records.remove(tx, self._owner, full, is_forgotten=is_forgotten)
 
     def _holds_other(self, session: int, name: str) -> bool:
         """Return whether a session has artifacts or state."""
