@@ -377,8 +377,10 @@ class Summaries:
         if step is None:
             return True
         span = step.session, step.first_seq, step.last_seq
+        now = summaries.find_by_id(tx, summary.id)
         if (
-            summaries.find_by_id(tx, summary.id) != summary
+            now is None
+            or now.replace(condensed_into=summary.condensed_into) != summary
             or messages.span_hash(tx, *span) != step.span_hash
         ):
             return False

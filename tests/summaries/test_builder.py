@@ -453,6 +453,30 @@ def test_a_model_is_asked_once_though_a_context_was_faster(
     assert db.jobs.pending() == 0
 
 
+def test_a_model_is_asked_once_though_the_leaf_was_condensed(
+    open_db: Callable[..., MemDB], writer: Writer
+) -> None:
+    """What was put above a leaf while the model improved it leaves its sources as they were."""
+    db = open_db(":memory:", summarizer=writer)
+    chat = say(db, 30)
+    chat.context(400)
+    summarize = writer.summarize
+
+    def condensing(source: list[SourceItem], **wanted: Any) -> SummaryText:
+        if chat.last_seq < 90:
+            say(db, 60)
+            for _ in range(9):  # all that is due
+                chat.context(400)
+        return summarize(source, **wanted)
+
+    writer.summarize = condensing
+    while db.jobs.run():
+        pass
+
+    assert max(Counter(span[:3] for span in writer.asked).values()) == 1
+    assert {one.quality for one in chat.summaries.tree().summaries} == {"model"}
+
+
 def test_a_lease_ends_with_the_process_that_held_it(
     open_db: Callable[..., MemDB], path: str, clock: Any
 ) -> None:
