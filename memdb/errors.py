@@ -439,7 +439,11 @@ class Unreadable(PortError):
 # SQLite's primary result codes (sqlite.org/rescode.html), except those that
 # only say success (0, 27, 28, 100, 101). An extended code maps by its low byte.
 SQLITE_ERRORS: dict[int, tuple[type[StorageError], str]] = {
-    1: (StorageError, "SQLite could not run the statement; please report it"),
+    1: (  # each statement is prepared against schema.sql
+        Corrupt,
+        "a statement of memdb does not fit the file, as if another program had changed its tables: "
+        "`memdb check` names what differs; please report it if that finds nothing",
+    ),
     2: (StorageError, "SQLite reports a bug of its own; please report it"),
     3: (IOFailed, "the file may not be accessed: check its permissions"),
     4: (Interrupted, "the operation was stopped by a callback: try again"),

@@ -11,7 +11,7 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from apsw import Connection
+from apsw import SQLITE_MISUSE, Connection
 from apsw import Error as DriverError
 
 from memdb.errors import from_sqlite
@@ -219,7 +219,8 @@ def in_memory(create: str) -> Iterator[Connection]:
         scratch.execute(create)
         yield scratch
     except DriverError as error:
-        raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+        code = getattr(error, "extendedresult", SQLITE_MISUSE)
+        raise from_sqlite(code, str(error)) from error
     finally:
         if scratch is not None:
             scratch.close()

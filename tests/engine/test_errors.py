@@ -65,7 +65,7 @@ FACTS = [
 
 # What each primary code means to a user; names as in sqlite3.h.
 EXPECTED = {
-    "SQLITE_ERROR": memdb.StorageError,
+    "SQLITE_ERROR": memdb.Corrupt,
     "SQLITE_INTERNAL": memdb.StorageError,
     "SQLITE_PERM": memdb.IOFailed,
     "SQLITE_ABORT": memdb.Interrupted,

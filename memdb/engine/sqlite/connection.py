@@ -26,7 +26,6 @@ from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.errors import (
     Closed,
-    Corrupt,
     FileError,
     IOFailed,
     MemDBError,
@@ -70,11 +69,6 @@ FILES_PER_CONNECTION = 4
 # Of SQLite, of text that is not UTF-8, and of a stored number that grew beyond 64 bits:
 # what callers give was checked before.
 DRIVER_ERRORS = (apsw.Error, UnicodeDecodeError, OverflowError)
-
-DOES_NOT_FIT = (
-    "a statement of memdb does not fit the file, as if another program had changed its tables: "
-    "`memdb check` names what differs; please report it if that finds nothing"
-)
 
 # Rows whose digest a connection remembers to have compared, per table: 8 MB.
 MAX_VERIFIED = 100_000
@@ -384,7 +378,7 @@ def open_error(
     error: apsw.Error, path: str, key: FileKey | None = None
 ) -> FileError | StorageError:
     """Return the error to raise if *path* could not be opened."""
-    code = getattr(error, "extendedresult", 1)
+    code = getattr(error, "extendedresult", apsw.SQLITE_MISUSE)
     primary = code & 0xFF
     if primary == apsw.SQLITE_NOTADB:
         return cipher.unreadable(path, key)
@@ -730,6 +724,4 @@ def translate(error: apsw.Error | UnicodeDecodeError | OverflowError) -> MemDBEr
         return Closed("the file was closed meanwhile: open it again with memdb.open()")
     if not hasattr(error, "extendedresult"):  # of apsw, before SQLite saw the statement
         return MemDBError(f"memdb used SQLite wrongly: {error}; please report it")
-    if error.extendedresult == apsw.SQLITE_ERROR:  # each statement is prepared against schema.sql
-        return Corrupt(f"{DOES_NOT_FIT} (SQLite 1: {error})", apsw.SQLITE_ERROR)
     return from_sqlite(error.extendedresult, str(error))

@@ -187,7 +187,8 @@ class Tail:
             values = {"terms": json.dumps([*queries]), "low": low, "high": high}
             found: list[tuple[Any, ...]] = self._index.execute(SELECT_POSTINGS, values).fetchall()
         except apsw.Error as error:  # those of the file are translated
-            raise from_sqlite(getattr(error, "extendedresult", 1), str(error)) from error
+            code = getattr(error, "extendedresult", apsw.SQLITE_MISUSE)
+            raise from_sqlite(code, str(error)) from error
         return {query: ids for query, text in found if (ids := json.loads(text))}
 
     def _refresh(self) -> None:
