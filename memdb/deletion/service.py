@@ -350,7 +350,7 @@ class DeletionService:
             if receipt is None:
                 continue
             if probes is None:
-                receipt = receipt.replace(pending=tuple(self._db.maintenance.empty_log()))
+                receipt = receipt.replace(pending=tuple(self._db.maintenance.truncate_wal()))
             else:
                 receipt = self._prove(owner, receipt, selector, probes)
             return self._with_remaining(owner, receipt, selector)
@@ -441,7 +441,7 @@ class DeletionService:
             numbers = [one.find(tx) for one in owner.family(tx)]
         probes.ask(selector.terms)
         probes.mend_indexes()
-        pending = self._db.maintenance.empty_log()
+        pending = self._db.maintenance.truncate_wal()
         proved = probes.prove(pending, [one for one in numbers if one is not None])
         if proved.found_bytes:
             pending = probes.purge()

@@ -307,8 +307,8 @@ class Maintenance(Protocol):
     def check_archived_words(self) -> list[str]:
         """Return words of archived messages for which their index and the segments differ."""
 
-    def empty_log(self) -> list[str]:
-        """Remove committed changes from the log, also their bytes; return what prevented it."""
+    def truncate_wal(self) -> list[str]:
+        """Move the WAL into the file and remove its bytes; return what prevented it."""
 
     def checkpoint(self) -> int:
         """Move the WAL into the file; return the number of pages moved."""

@@ -251,7 +251,7 @@ class PostgresMaintenance:
         with self._db.read() as tx:
             return tx.words.scopes()
 
-    def empty_log(self) -> list[str]:
+    def truncate_wal(self) -> list[str]:
         """Return nothing: the server decides when to drop its WAL, as a proof says (`probes`)."""
         return []
 

@@ -301,7 +301,7 @@ def purge(db: SqliteFile) -> list[str]:
             tx.run(VACUUM)
     except Busy:
         return [WRITING]
-    return db.maintenance.empty_log()
+    return db.maintenance.truncate_wal()
 
 
 class _FileSearch:

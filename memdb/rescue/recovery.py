@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.segments import opened
-from memdb.engine.sqlite.checkpoints import cut_wal
+from memdb.engine.sqlite.checkpoints import checkpoint_truncate
 from memdb.engine.sqlite.cipher import is_encrypted
 from memdb.engine.sqlite.connection import Tx, connect, translate
 from memdb.engine.sqlite.engine import SqliteEngine
@@ -340,7 +340,7 @@ def rekey(
         with whole_path(target) as partial:
             found_rows.lock_alone(lock)
             lock.roll_back()  # the lock stays until it is closed
-            cut_wal(lock)
+            checkpoint_truncate(lock)
             write_with_key(lock, partial, new, progress)
     except Busy as error:
         raise Busy(f"{target} is open in another program: close that program first") from error

@@ -129,7 +129,7 @@ class FolderSync:
         if self._holds_forgotten() or (not is_full and (self._has_many() or self._is_asked())):
             self._send(is_full=True)
         if merge.has_forgotten:
-            self._db.maintenance.empty_log()
+            self._db.maintenance.truncate_wal()
         write_status(self._folder, self._here, self._broken, self._db.clock())
         if self._server is not None:
             self._server.put(self._here.id, *self._here.void, *self._here.former)

@@ -198,7 +198,7 @@ def test_a_full_disk_fails_everybody_who_waited(tmp_path, monkeypatch):
             pages = writer.one("PRAGMA page_count")[0]
             fill = f"PRAGMA max_page_count = {pages + 2}"
             monkeypatch.setattr(apsw, "connection_hooks", [lambda one: one.execute(fill)])
-            go_on = db._sync._db.rest_upkeep()  # its thread borrows the connection
+            go_on = db._sync._db.pause_upkeep()  # its thread borrows the connection
             db._sync._db.pool.close_idle()  # one that reads may become the one that writes
             go_on()
             calls = [chat.append("user", f"{n} " * 400) for n in range(50)]

@@ -419,7 +419,7 @@ def test_one_connection_serves_an_append_to_a_closed_file(
     with memdb.open(path) as db:
         db.scope("ann").session("trip").append("user", "We sail to Bergen.")
         engine = db._db
-        while engine.upkeep._mark_at:
+        while engine.upkeep._passive_at:
             sleep(0.01)
 
     assert opened == [path]

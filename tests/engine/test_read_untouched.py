@@ -103,9 +103,9 @@ def test_reading_beside_a_writer_changes_nothing_but_shared_memory(filled: Path,
     """The -wal and -shm of the writer stay when the reader closes."""
     with memdb.open(filled, embedder=None, counter="estimate") as writer:
         writer.scope("ann").session("trip").append("user", "more")
-        while writer._db.upkeep._mark_at:
+        while writer._db.upkeep._passive_at:
             time.sleep(0.005)
-        go_on = writer._db.rest_upkeep()  # the mark is in the file, and the WAL stays
+        go_on = writer._db.pause_upkeep()  # the mark is in the file, and the WAL stays
         before = state_of(filled.parent, shared=False)
         with memdb.open(filled, embedder=None, counter="estimate", mode="read") as db:
             READS[name](db)

@@ -24,7 +24,7 @@ TEA = Term(("tea",))
 LEAVE = """
 import sys, memdb
 from memdb.engine.sqlite import upkeep
-upkeep.PAUSE_S = 0
+upkeep.STEP_S = 0
 db = memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process")
 chat = db.scope("ann").session("s")
 for n in range(int(sys.argv[2])):
@@ -87,7 +87,7 @@ def test_no_write_merges_before_many_parts(
     path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does the thread, as long as somebody writes."""
-    monkeypatch.setattr(upkeep, "PAUSE_S", 60.0)
+    monkeypatch.setattr(upkeep, "STEP_S", 60.0)
     db = open_db(path)
     append(db, 64 * 20)
     before = segments(db)
@@ -101,7 +101,7 @@ def test_parts_are_merged_between_writes_too(
     path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who writes without a pause lets the thread go between two writes."""
-    monkeypatch.setattr(upkeep, "PAUSE_S", 0.0005)
+    monkeypatch.setattr(upkeep, "STEP_S", 0.0005)
     monkeypatch.setattr(upkeep, "PARTS", 8)
     monkeypatch.setattr(upkeep, "MANY_PARTS", 9)
     db = open_db(path)
@@ -186,7 +186,7 @@ def test_one_process_moves_the_wal(
     monkeypatch.setattr(upkeep, "WAL_PAGES", 1 << 20)
     kept(db)._wal_due = 1 << 20
     append(db, 1)
-    wait_until(lambda: not kept(db)._mark_at)  # which moves the WAL too
+    wait_until(lambda: not kept(db)._passive_at)  # which moves the WAL too
     append(db, 59)
     asked = []
     write_briefly = db._db.write_briefly
@@ -199,13 +199,14 @@ def test_one_process_moves_the_wal(
     monkeypatch.setattr(upkeep, "WAL_PAGES", 20)
 
     with monkeypatch.context() as at_work:
-        at_work.setattr(upkeep, "CHECKPOINT_NOW", "SELECT 1, -1, -1")  # what SQLite answers then
-        kept(db)._move_wal(db._db)
+        busy = "SELECT 1, -1, -1"  # what SQLite answers then
+        at_work.setattr(upkeep, "CHECKPOINT_PASSIVE", busy)
+        kept(db)._checkpoint_long(db._db)
     assert asked == []
-    kept(db)._move_wal(db._db)
+    kept(db)._checkpoint_long(db._db)
     assert asked == [1]
     append(other, 1)
-    kept(db)._move_wal(db._db)
+    kept(db)._checkpoint_long(db._db)
     assert asked == [1]
     assert found(db) == 61
 
@@ -314,7 +315,7 @@ def test_a_failure_that_lasts_is_logged_once(
         tries.append(None)
         raise memdb.DiskFull("no room")
 
-    monkeypatch.setattr(SqliteEngine, "rest", fail)
+    monkeypatch.setattr(SqliteEngine, "checkpoint_if_idle", fail)
     monkeypatch.setattr(upkeep, "IDLE_S", 0.01)
     append(open_db(path), 1)
     wait_until(lambda: len(tries) > 2)

@@ -251,7 +251,7 @@ def test_close_goes_on_with_it(
 ) -> None:
     """A program that deletes and ends leaves a small file too."""
     monkeypatch.setattr(upkeep, "CLOSE_S", 60.0)
-    monkeypatch.setattr(upkeep, "PAUSE_S", 60.0)  # the thread does nothing
+    monkeypatch.setattr(upkeep, "STEP_S", 60.0)  # the thread does nothing
     db = open_db(path)
     fill(db, count=1000)
     db.close()

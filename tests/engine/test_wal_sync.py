@@ -178,9 +178,9 @@ def test_a_closed_file_keeps_nothing_open(tmp_path: Path, monkeypatch: pytest.Mo
     db = memdb.open(tmp_path / "a.db", **POWER)
     db.scope("ann").session("s").append("user", "one")
     engine: Any = db._db
-    while engine.upkeep._mark_at:
+    while engine.upkeep._passive_at:
         time.sleep(0.005)
-    engine.rest_upkeep()()
+    engine.pause_upkeep()()
     db.scope("ann").session("s").append("user", "two")  # compares the file, which moved, once
     before = descriptors()
     for number in range(10):

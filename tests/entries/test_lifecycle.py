@@ -190,7 +190,7 @@ def test_recalling_writes_nothing_until_the_next_write(
     entry = ann.remember("I bought a lamp.").entry
     db.jobs.run()
     ann.recall("lamp")
-    while not db._db.rest():  # else upkeep commits a second after the last write
+    while not db._db.checkpoint_if_idle():  # else upkeep commits a second after the last write
         pass
     before = raw(path).execute("PRAGMA data_version").fetchall()
     reader = raw(path)

@@ -44,7 +44,7 @@ UPKEEP = """
 import sys, memdb
 from memdb.engine.sqlite import upkeep
 upkeep.WAL_PAGES = 30
-upkeep.PARTS, upkeep.PAUSE_S, upkeep.MERGE_PAGES = 1, 0, 2
+upkeep.PARTS, upkeep.STEP_S, upkeep.MERGE_PAGES = 1, 0, 2
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
     chat = db.scope("ann").session(sys.argv[2])
     print("ready", flush=True)
@@ -59,7 +59,7 @@ SHRINK = """
 import sys, memdb
 from memdb.engine.sqlite import upkeep
 upkeep.WAL_PAGES = 30
-upkeep.PAUSE_S, upkeep.MERGE_PAGES, upkeep.MOVED_PIECES = 0, 2, 1
+upkeep.STEP_S, upkeep.MERGE_PAGES, upkeep.MOVED_PIECES = 0, 2, 1
 upkeep.LEAST_DROPPED, upkeep.FREE_PART = 1, 1000
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
     chat, gone = db.scope("ann").session(sys.argv[2]), db.scope("bob").session(sys.argv[2])

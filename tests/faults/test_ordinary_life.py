@@ -41,16 +41,16 @@ for line in sys.stdin:
     count = line.strip()
     try:
         if count == "rest":
-            while not db._db.rest():
+            while not db._db.checkpoint_if_idle():
                 pass
         elif count == "close":
             db.close()
         else:
             for number in range(int(count)):
                 chat.append("user", f"said {number}")
-                while not number and db._db.upkeep._mark_at:
+                while not number and db._db.upkeep._passive_at:
                     time.sleep(0.001)
-                db._db.rest_upkeep()()  # the mark is in the file
+                db._db.pause_upkeep()()  # the mark is in the file
         print(chat.last_seq if count != "close" else "closed", flush=True)
     except memdb.MemDBError as error:
         print(error.code, flush=True)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
         def write_briefly(self) -> AbstractContextManager[Tx]:
             """See `SqliteEngine.write_briefly`."""
 
-        def move_mark(self) -> None:
-            """See `SqliteEngine.move_mark`."""
+        def checkpoint_passive(self) -> None:
+            """See `SqliteEngine.checkpoint_passive`."""
 
-        def rest(self) -> bool:
-            """See `SqliteEngine.rest`."""
+        def checkpoint_if_idle(self) -> bool:
+            """See `SqliteEngine.checkpoint_if_idle`."""
 
         commits: int
         pool: Any  # a ConnectionPool, whose module needs those that take this
@@ -42,5 +42,5 @@ if TYPE_CHECKING:
         def checkpoint(self) -> int:
             """See `SqliteEngine.checkpoint`."""
 
-        def rest_upkeep(self) -> Callable[[], None]:
-            """See `SqliteEngine.rest_upkeep`."""
+        def pause_upkeep(self) -> Callable[[], None]:
+            """See `SqliteEngine.pause_upkeep`."""

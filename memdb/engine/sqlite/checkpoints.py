@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from memdb.engine.sqlite.connection import Tx
 
 # Moves what it can without waiting for a reader or a writer.
-CHECKPOINT_NOW = """/* checkpoints.passive */
+CHECKPOINT_PASSIVE = """/* checkpoints.passive */
 PRAGMA wal_checkpoint(PASSIVE)
 """
 
-CHECKPOINT_ALL = """/* checkpoints.truncate */
+CHECKPOINT_TRUNCATE = """/* checkpoints.truncate */
 PRAGMA wal_checkpoint(TRUNCATE)
 """
 
 
-def cut_wal(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
+def checkpoint_truncate(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
     """
     Clear the mark after *work* in one transaction, move the WAL into the file and truncate it.
 
@@ -37,19 +37,19 @@ def cut_wal(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int
     Returns:
         Returns whether another connection prevents it, and the pages moved.
     """
-    busy, moved = _clear_and_cut(tx, work)
+    busy, moved = _truncate_once(tx, work)
     try:
         for _ in range(TRIES):
             if busy or not read_mark(tx).is_set:
                 break
-            busy, more = _clear_and_cut(tx)
+            busy, more = _truncate_once(tx)
             moved += more
     except MemDBError:
         pass  # a writer is at work, and clears the mark when it has done
     return busy, moved
 
 
-def _clear_and_cut(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
+def _truncate_once(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bool, int]:
     tx.begin()
     try:
         if work is not None:
@@ -60,10 +60,10 @@ def _clear_and_cut(tx: Tx, work: Callable[[Tx], None] | None = None) -> tuple[bo
         tx.commit()
     finally:
         tx.roll_back()
-    (busy, _, moved) = tx.all(CHECKPOINT_ALL)[0]
+    (busy, _, moved) = tx.all(CHECKPOINT_TRUNCATE)[0]
     return bool(busy), max(0, int(moved))
 
 
-def let_close(connection: apsw.Connection) -> None:
+def allow_checkpoint_on_close(connection: apsw.Connection) -> None:
     """Allow SQLite to move the WAL into the file and remove it, if *connection* is the last one."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)

@@ -15,7 +15,7 @@ from weakref import ref
 
 from memdb.engine.blocks import Block, Opened
 from memdb.engine.sqlite import migrate, schema
-from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE
 from memdb.engine.sqlite.connection import MEMORY, Tx, load_image
 from memdb.engine.sqlite.foreign_wal import is_cleared, refuse_other_names
 from memdb.engine.sqlite.maintenance import SqliteMaintenance
@@ -48,7 +48,7 @@ UPKEEP_MS = 50
 CLOSE_PAGES, MERGED_PARTS = 64, 8
 
 
-def _is_all_moved(kept: ref[SqliteEngine]) -> bool:
+def _checkpoint_all(kept: ref[SqliteEngine]) -> bool:
     """Move the WAL into the file; return whether nothing is left in it."""
     db = kept()
     try:
@@ -158,7 +158,7 @@ class SqliteEngine(Opened):
             if not self.pool.is_memory:
                 self._refuse_path()
                 if has_bytes(f"{self.path}-wal"):
-                    self.pool.settle()
+                    self.pool.set_wal_aside()
             try:
                 version = schema.prepare(self)
             except ReadOnly:
@@ -322,13 +322,13 @@ class SqliteEngine(Opened):
         """Switch foreign keys off for a `with` block; at its end all references must be valid."""
         if self.upkeep is None:
             self.begin_upkeep()
-        go_on = self.rest_upkeep()  # it would close the connection that is switched
+        resume = self.pause_upkeep()  # it would close the connection that is switched
         try:
             self._writing().run("PRAGMA foreign_keys = OFF")
             yield
         finally:
             self._writing().run("PRAGMA foreign_keys = ON")
-            go_on()
+            resume()
 
     def _writing(self) -> Tx:
         """Return the connection that the next write uses."""
@@ -350,13 +350,13 @@ class SqliteEngine(Opened):
         if not self.pool.is_usable:
             return
         if self.upkeep is not None:
-            go_on = self.upkeep.rest()  # the thread uses the connection that is asked
+            resume = self.upkeep.pause()  # the thread uses the connection that is asked
             try:
                 is_due = self.upkeep.has_dropped and not self.writing
                 if is_due and self.pool.has_its_files():
                     self.upkeep.finish()
             finally:
-                go_on()
+                resume()
             if self.sync is not None:
                 self.sync.stop()
             self.upkeep.stop()
@@ -370,7 +370,7 @@ class SqliteEngine(Opened):
                 if self.commits and not self.pool.is_memory:
                     has_files = self.pool.has_its_files()
                     if has_files:
-                        self._clear_mark()
+                        self._checkpoint_truncate()
             self.pool.close(has_files=has_files)
             if around is not None and around.tx is not None:
                 around.tx.close()
@@ -381,54 +381,51 @@ class SqliteEngine(Opened):
         """Return a context like `write` that does not wait long for another process."""
         return WriteTransaction(self, self.pool, timeout_ms=UPKEEP_MS)
 
-    def rest_upkeep(self) -> Callable[[], None]:
+    def pause_upkeep(self) -> Callable[[], None]:
         """Wait until the upkeep thread is between two steps; return a callable to resume it."""
-        return (lambda: None) if self.upkeep is None else self.upkeep.rest()
+        return (lambda: None) if self.upkeep is None else self.upkeep.pause()
 
     def begin_upkeep(self) -> None:
         """Start a thread for the work that writes leave behind; in memory nothing needs it."""
         if not self.pool.is_memory:
             waits = self.pool.options["durability"] == "power"
             if waits:
-                move, is_moved = (
-                    partial(_is_all_moved, ref(self)),
-                    partial(is_cleared, key=self.key),
-                )
-                self.sync = SharedSync(self.path, move, is_moved)
+                checkpoint = partial(_checkpoint_all, ref(self))
+                self.sync = SharedSync(self.path, checkpoint, partial(is_cleared, key=self.key))
             self.upkeep = Upkeep(self, syncs=not waits)
             self.pool.close_writers()  # a new one tells it how long the WAL is
-            self.pool.on_commit = self.upkeep.note_wal
+            self.pool.wal_hook = self.upkeep.wal_hook
 
-    def _clear_mark(self) -> int:
+    def _checkpoint_truncate(self) -> int:
         """Move the WAL into the file; only for the owner of the lock."""
 
         def clear(writer: Writer) -> int:
             guard = self.pool.wal_guard
-            pages = guard.clear(writer, self._move_tail)
-            return guard.rest(writer) or 0 if pages is None else pages
+            pages = guard.checkpoint_truncate(writer, self._move_tail)
+            return guard.checkpoint_if_unread(writer) or 0 if pages is None else pages
 
         try:
             return self._in_writer(clear)
         except MemDBError:
             return 0  # the next close does it: the WAL is as safe as the file
 
-    def move_mark(self) -> None:
+    def checkpoint_passive(self) -> None:
         """
-        Move the WAL, and so the mark of a burst, into the file.
+        Move what needs no waiting from the WAL into the file, and so the mark of a burst.
 
         For the upkeep thread. While another block writes, it uses a separate connection.
         """
         block, lock = Block(self.pool), self.pool.write_lock
         try:
             if lock.try_acquire(block):
-                self._in_writer(self.pool.wal_guard.move_mark)
+                self._in_writer(self.pool.wal_guard.checkpoint_passive)
                 return
         finally:
             lock.release(block)
         with self.apart() as beside:
-            beside.all(CHECKPOINT_NOW)
+            beside.all(CHECKPOINT_PASSIVE)
 
-    def rest(self) -> bool:
+    def checkpoint_if_idle(self) -> bool:
         """
         Move the WAL of an idle file into it and clear the mark; return whether that was done.
 
@@ -441,7 +438,7 @@ class SqliteEngine(Opened):
                 return not self.pool.is_usable
             if not self.pool.has_its_files():
                 return True  # the next call reports it
-            return self._in_writer(self.pool.wal_guard.rest_if_idle)
+            return self._in_writer(self.pool.wal_guard.checkpoint_if_idle)
         except MemDBError:
             return False
         finally:
@@ -485,10 +482,10 @@ class SqliteEngine(Opened):
             return 0
         lock = self.pool.write_lock
         block = Block(self.pool)
-        go_on = self.rest_upkeep()
+        resume = self.pause_upkeep()
         try:
             lock.acquire(block)
-            return self._clear_mark() if self.pool.has_its_files() else 0
+            return self._checkpoint_truncate() if self.pool.has_its_files() else 0
         finally:
             lock.release(block)
-            go_on()
+            resume()

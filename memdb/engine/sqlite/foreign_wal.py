@@ -197,7 +197,7 @@ def _is_later(path: str, mark: Mark) -> bool:
     return size >= max(mark.size, WAL_HEADER_BYTES + 1) and restarts % (1 << 32) <= MAX_RESTARTS
 
 
-def settle(
+def set_wal_aside(
     path: str, timeout_ms: int, *, is_read_only: bool, key: FileKey | None = None
 ) -> str | None:
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.base import Storage
-from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW, cut_wal
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE, checkpoint_truncate
 from memdb.engine.sqlite.cipher import copy_into, require_cipher, unlock
 from memdb.engine.sqlite.connection import (
     MEMORY,
@@ -112,8 +112,8 @@ READING = (
     "another reader holds the WAL: it still has the bytes, and goes on having them until that "
     "program closes the file, or `memdb work` cuts the WAL"
 )
-LOG_WAIT_MS = 200
-CUT_TRIES, CUT_WAIT_S = 5, 0.03
+TRUNCATE_WAIT_MS = 200
+TRUNCATE_TRIES, TRUNCATE_WAIT_S = 5, 0.03
 
 VACUUM = """/* maintenance.vacuum */
 VACUUM
@@ -257,7 +257,7 @@ class SqliteMaintenance:
         terms = sorted({row[0] for row in expected ^ stored})[:MAX_PER_INDEX]
         return [f"word {term.decode(errors='replace')!r}" for term in terms]
 
-    def empty_log(self) -> list[str]:
+    def truncate_wal(self) -> list[str]:
         """
         Move the WAL into the file and truncate it; return what prevented it, or [].
 
@@ -265,25 +265,25 @@ class SqliteMaintenance:
         """
         if self._db.path == MEMORY:
             return []
-        go_on = self._db.rest_upkeep()
+        resume = self._db.pause_upkeep()
         try:
             with self._db.apart() as tx:
-                tx.raw.set_busy_timeout(LOG_WAIT_MS)
+                tx.raw.set_busy_timeout(TRUNCATE_WAIT_MS)
                 try:
-                    busy = self._cut(tx)
+                    busy = self._truncate(tx)
                 except Busy:
                     busy = True
         finally:
-            go_on()
+            resume()
         return [READING] if busy else []
 
-    def _cut(self, tx: Tx) -> bool:
+    def _truncate(self, tx: Tx) -> bool:
         """Cut the WAL to size 0; return whether a reader prevents it, also after a moment."""
-        for _ in range(CUT_TRIES):
-            busy, _ = cut_wal(tx)
+        for _ in range(TRUNCATE_TRIES):
+            busy, _ = checkpoint_truncate(tx)
             if not busy:
                 return False
-            sleep(CUT_WAIT_S)  # another process may be moving it just now
+            sleep(TRUNCATE_WAIT_S)  # another process may be moving it just now
         return True
 
     def checkpoint(self) -> int:
@@ -337,19 +337,19 @@ class SqliteMaintenance:
         with self._db.read() as tx:
             before, in_steps = _bytes(tx), moves_pages(tx) and not whole
         pack(self._db, progress, merge_only=not in_steps)
-        go_on = self._db.rest_upkeep()
+        resume = self._db.pause_upkeep()
         try:
             with self._db.apart() as tx:
                 if not in_steps:
                     _rewrite(tx, progress)
-                if self._cut(tx):
+                if self._truncate(tx):
                     raise Busy(
                         "somebody is reading, so the file could not be cut yet: its pages are "
                         "packed, and it gets smaller when the readers have closed it"
                     )
                 return max(0, before - _bytes(tx))
         finally:
-            go_on()
+            resume()
 
     def list_migration_copies(self) -> list[str]:
         """Return the paths of the copies that migrations left beside the file."""
@@ -360,7 +360,7 @@ class SqliteMaintenance:
         if not self._has_large_wal() or not is_writable(self._db):
             return None
         with self._db.apart() as tx:
-            (_, in_wal, moved) = tx.all(CHECKPOINT_NOW)[0]
+            (_, in_wal, moved) = tx.all(CHECKPOINT_PASSIVE)[0]
         if in_wal == moved:
             return None
         numbers = ", ".join(map(str, self.list_wal_readers()))

@@ -16,7 +16,7 @@ from weakref import ref
 import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
-from memdb.engine.sqlite.checkpoints import let_close
+from memdb.engine.sqlite.checkpoints import allow_checkpoint_on_close
 from memdb.engine.sqlite.connection import (
     MEMORY,
     NO_WAL_YET,
@@ -27,7 +27,7 @@ from memdb.engine.sqlite.connection import (
     set_query_only,
     translated_errors,
 )
-from memdb.engine.sqlite.foreign_wal import settle
+from memdb.engine.sqlite.foreign_wal import set_wal_aside
 from memdb.engine.sqlite.mark import read_mark
 from memdb.engine.sqlite.wal_file import (
     TRIES,
@@ -100,7 +100,7 @@ class ConnectionPool:
         self.identity: Identity = None
         self._memory: Writer | None = None
         # Called with the pages of the WAL; it takes the place of SQLite's own checkpoints.
-        self.on_commit: Callable[[apsw.Connection, str, int], int] | None = None
+        self.wal_hook: Callable[[apsw.Connection, str, int], int] | None = None
         self._readers = self._lending.idle
         self._writers: list[Writer] = []  # one at most
         self._watch: Tx | None = None
@@ -137,7 +137,7 @@ class ConnectionPool:
         self.refuse_another()
         if not self.is_memory:
             _refuse_inherited(self.path)
-            self._settle_stale()
+            self._close_stale()
         writable = writable and not self.is_read_only
         create = writable and self.is_new
         connection = connect(self.path, writable=writable, create=create, **self.options)
@@ -200,8 +200,8 @@ class ConnectionPool:
             return self._writers.pop()
         except IndexError:
             writer = self._promote() or Writer(self.open(writable=True), self.options["timeout_ms"])
-            if self.on_commit is not None:
-                writer.raw.set_wal_hook(self.on_commit)
+            if self.wal_hook is not None:
+                writer.raw.set_wal_hook(self.wal_hook)
             return writer
 
     def _promote(self) -> Writer | None:
@@ -211,7 +211,7 @@ class ConnectionPool:
         Opening another one takes 1 ms, because each connection parses the schema.
         """
         self.refuse_another()
-        self._settle_stale()
+        self._close_stale()
         try:
             reader = self._readers.pop()
         except IndexError:
@@ -319,7 +319,7 @@ class ConnectionPool:
             except IndexError:
                 return
             if remove_wal:
-                let_close(tx.raw)
+                allow_checkpoint_on_close(tx.raw)
             tx.close()
 
     def close(self, *, has_files: bool | None = None) -> None:
@@ -402,7 +402,7 @@ class ConnectionPool:
                 self.path,
             )
 
-    def note_wal(self, tx: Tx) -> None:
+    def note_wal_identity(self, tx: Tx) -> None:
         """Remember the WAL that *tx* has open, in its first transaction."""
         if tx.wal == NO_WAL_YET and self.identity is not None:
             tx.wal = identity_of(self._wal) or NO_WAL_YET
@@ -435,8 +435,8 @@ class ConnectionPool:
         _stale[self.identity] = "removed"
         return True
 
-    def _settle_stale(self) -> None:
-        """Close what this process still has open of a file that was changed by others; settle."""
+    def _close_stale(self) -> None:
+        """Close all connections to a file that others changed, and set its WAL aside."""
         identity = identity_of(self.path) if _stale else None
         if identity not in _stale:
             return
@@ -448,21 +448,21 @@ class ConnectionPool:
                 pool.close_idle()
         if any(_file_of(connection) in (identity, None) for connection in apsw.connections()):
             raise lost_wal(self.path)
-        self.settle()
+        self.set_wal_aside()
         if _stale.pop(identity, "") == "cut" and self.wal_guard.loss is None:
             self.wal_guard.loss = (
                 f"{self._wal} was cut while the file was open: what was written in the last "
                 "moments is lost"
             )
 
-    def settle(self) -> None:
+    def set_wal_aside(self) -> None:
         """
         Move aside a WAL that does not belong to the file, and note what is lost.
 
-        See `foreign_wal.settle`.
+        See `foreign_wal.set_wal_aside`.
         """
         timeout_ms = self.options["timeout_ms"]
-        loss = settle(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)
+        loss = set_wal_aside(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)
         if loss is not None:
             self.wal_guard.loss = loss
             if self.is_read_only and has_bytes(self._wal):
@@ -528,7 +528,7 @@ class ReadBlock(Block):
         reader, pool = self.tx, self._pool
         if reader is not None and not pool.is_memory:
             if reader.wal == NO_WAL_YET:
-                pool.note_wal(reader)
+                pool.note_wal_identity(reader)
             reader.end_read()
             # A connection belongs to the block or to the pool, never to both.
             self.tx = None

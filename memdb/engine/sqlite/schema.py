@@ -129,7 +129,7 @@ def _stored_version(db: SqliteFile) -> int:
             raise open_error(error.__cause__, db.path, db.key) from error
         raise
     if is_marked and not has_bytes(f"{db.path}-wal"):
-        db.pool.settle()
+        db.pool.set_wal_aside()
     return version
 
 

@@ -128,7 +128,7 @@ class WriteTransaction(Block):
         writer.now_ms, writer.written_by = self._db.clock(), self._db.written_by
         if not pool.is_memory:
             if writer.wal == NO_WAL_YET:
-                pool.note_wal(writer)
+                pool.note_wal_identity(writer)
             if pool.is_new or not pool.wal_guard.begin(writer):
                 writer.known().clear()
         return writer

@@ -11,13 +11,13 @@ writes. Correctness never depends on it: if no thread merged for long, FTS5 merg
 
 | by | when |
 |---|---|
-| this thread | `PAUSE_S` after the first commit of a burst, and from `WAL_PAGES` on |
+| this thread | `STEP_S` after the first commit of a burst, and from `WAL_PAGES` on |
 | this thread, all of it | `IDLE_S` after the last commit |
-| a commit, in `note_wal` | from `MOST_TIMES * WAL_PAGES` on, as no thread did it for long |
+| a commit, in `wal_hook` | from `MOST_TIMES * WAL_PAGES` on, as no thread did it for long |
 | `SqliteEngine.close` | always |
 | `SqliteEngine.checkpoint` | in the job "checkpoint", and after a sync that failed (`wal_sync`) |
 | `SqliteMaintenance.vacuum` | at its end |
-| `SqliteMaintenance.empty_log` | in `forget`, and in a sync that received what was forgotten |
+| `SqliteMaintenance.truncate_wal` | in `forget`, and in a sync that received what was forgotten |
 | `SqliteMaintenance.describe_held_wal` | in `check`, if the WAL has more than 64 MB |
 | `rescue.recovery.rekey` | before it rewrites the file |
 """
@@ -32,7 +32,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE
 from memdb.engine.sqlite.packing import (
     count_free_pages,
     count_pages,
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-# Between two looks at whether anybody still writes.
-PAUSE_S = 0.02
+# Between two steps, which look whether anybody still writes.
+STEP_S = 0.02
 
 # After the last commit, until the WAL is moved into the file; also between two tries.
 IDLE_S = 1.0
@@ -124,12 +124,12 @@ class Upkeep:
         "_is_packing",
         "_is_stopped",
         "_left",
-        "_mark_at",
-        "_rest_at",
+        "_passive_at",
         "_seen",
         "_sync_at",
         "_syncs",
         "_thread",
+        "_truncate_at",
         "_wake",
         "_wal_due",
         "_warned",
@@ -149,7 +149,7 @@ class Upkeep:
         self._wake = Event()
         self._thread: Thread | None = None
         self._is_asleep = False  # until the file has been idle for long enough
-        self._rest_at = 0.0  # when the WAL is to be moved, 0 if it is
+        self._truncate_at = 0.0  # when a checkpoint truncates the WAL, 0 if it did
         self._is_stopped = False
         self._left = 0  # pages to merge while others write
         self._seen = -1  # commits at the last look
@@ -157,12 +157,12 @@ class Upkeep:
         self._dropped_due = LEAST_DROPPED
         self._is_packing = self._is_merging = False
         self._warned = ""  # the last failure that was logged
-        self._mark_at = 0.0  # when the mark of a burst is to be moved, 0 if it is
+        self._passive_at = 0.0  # when a passive checkpoint moves the mark of a burst, 0 if it did
         self.dropped = self.parts = self.wal_pages = 0
         self.is_running = self.is_waiting = False
         _all.add(ref(self, _all.discard))
 
-    def note_wal(self, connection: apsw.Connection, _schema: str, pages: int) -> int:
+    def wal_hook(self, connection: apsw.Connection, _schema: str, pages: int) -> int:
         """Store the length of the WAL; SQLite calls it after each commit of *connection*."""
         self.wal_pages = pages
         if pages >= MOST_TIMES * WAL_PAGES:
@@ -182,7 +182,7 @@ class Upkeep:
                 its WAL.
         """
         if is_first:
-            self._mark_at = monotonic() + PAUSE_S  # its own sync goes first
+            self._passive_at = monotonic() + STEP_S  # its own sync goes first
         is_due = is_first or self.wal_pages >= self._wal_due
         if words is not None and (words.tail.parts or words.tail.dropped):
             self.parts += words.tail.parts
@@ -192,7 +192,7 @@ class Upkeep:
         if self.wal_pages < WAL_PAGES:
             self._wal_due = WAL_PAGES  # it restarted
         now = monotonic()
-        self._rest_at = now + IDLE_S
+        self._truncate_at = now + IDLE_S
         if self._syncs and not self._sync_at:
             self._sync_at = now + SYNC_S
         if not self.is_running:
@@ -227,46 +227,46 @@ class Upkeep:
                 self._sync_at = 0.0
                 if not sync_wal(f"{db.path}-wal"):
                     self._sync_at = now + SYNC_S
-            if self._mark_at:
-                if self._mark_at <= now:
-                    self._mark_at = 0.0
+            if self._passive_at:
+                if self._passive_at <= now:
+                    self._passive_at = 0.0
                     with suppress(MemDBError):
-                        db.move_mark()
-                return PAUSE_S
+                        db.checkpoint_passive()
+                return STEP_S
             if self._is_due():
                 self._do(db)
-                return 0.0005 if self._left or self._is_merging else PAUSE_S
-            if self._rest_at and self._rest_at <= now:
-                self._rest(db)
+                return 0.0005 if self._left or self._is_merging else STEP_S
+            if self._truncate_at and self._truncate_at <= now:
+                self._checkpoint_if_idle(db)
             self._is_asleep = True
-            times = [at for at in (self._rest_at, self._sync_at) if at]
+            times = [at for at in (self._truncate_at, self._sync_at) if at]
             if times:
-                return max(min(times) - monotonic(), PAUSE_S)
+                return max(min(times) - monotonic(), STEP_S)
             self.is_running = False
             # A commit may have come just before: it counts on this thread.
-            if not self._rest_at or self.is_running:
+            if not self._truncate_at or self.is_running:
                 return None
             self.is_running = True
-            return PAUSE_S
+            return STEP_S
 
-    def _rest(self, db: SqliteFile) -> None:
+    def _checkpoint_if_idle(self, db: SqliteFile) -> None:
         """Move the WAL of an idle file into it, or try again later."""
-        self._rest_at = 0.0
+        self._truncate_at = 0.0
         try:
             if self.wal_pages > SMALL_WAL:  # most of it while others may write
                 with db.apart() as beside:
-                    beside.all(CHECKPOINT_NOW)
-            is_done = db.rest()
+                    beside.all(CHECKPOINT_PASSIVE)
+            is_done = db.checkpoint_if_idle()
         except Exception as error:  # noqa: BLE001 (a full disk, say)
             self._warn(error)
             is_done = False
-        if self._rest_at:
+        if self._truncate_at:
             return  # a commit came meanwhile
         if is_done:
             self.wal_pages, self._wal_due = 0, WAL_PAGES
             self._warned = ""
         else:
-            self._rest_at = monotonic() + IDLE_S
+            self._truncate_at = monotonic() + IDLE_S
 
     def _do(self, db: SqliteFile) -> None:
         is_quiet, self._seen = self._seen == db.commits, db.commits
@@ -274,14 +274,14 @@ class Upkeep:
             if self.wal_pages >= self._wal_due:
                 # A reader may keep it from restarting: then not at every commit.
                 self._wal_due = self.wal_pages + WAL_PAGES
-                self._move_wal(db)
+                self._checkpoint_long(db)
             if self.has_dropped and (is_quiet or self._is_merging or not self._is_packing):
                 self._pack(db)  # free pages stay while others write: they fill them
             elif is_quiet or self._left > 0 or self.parts >= MANY_PARTS:
                 self._merge(db)
         except Busy:
             self._left = 0  # another process writes for long: later
-        except Exception as error:  # noqa: BLE001 (as in `_rest`)
+        except Exception as error:  # noqa: BLE001 (as in `_checkpoint_if_idle`)
             self._warn(error)
             self._give_up()
         self._seen = db.commits
@@ -306,7 +306,7 @@ class Upkeep:
             try:
                 while db is not None and self.has_dropped and monotonic() < end:
                     self._pack(db)
-            except Exception as error:  # noqa: BLE001 (as in `_rest`)
+            except Exception as error:  # noqa: BLE001 (as in `_checkpoint_if_idle`)
                 self._warn(error)
                 self._give_up()
 
@@ -359,7 +359,7 @@ class Upkeep:
         finally:
             self.is_waiting = False
 
-    def _move_wal(self, db: SqliteFile) -> None:
+    def _checkpoint_long(self, db: SqliteFile) -> None:
         """
         Move the WAL into the file, so that the next write begins a new one.
 
@@ -367,14 +367,14 @@ class Upkeep:
         other finds the file busy, or a new WAL.
         """
         with db.apart() as beside:
-            (is_busy, pages, _) = beside.all(CHECKPOINT_NOW)[0]
+            (is_busy, pages, _) = beside.all(CHECKPOINT_PASSIVE)[0]
             if is_busy or pages < WAL_PAGES:
                 return
             self.is_waiting = True
             try:
                 with db.write_briefly():
                     self.is_waiting = False
-                    beside.all(CHECKPOINT_NOW)
+                    beside.all(CHECKPOINT_PASSIVE)
             finally:
                 self.is_waiting = False
 
@@ -386,7 +386,7 @@ class Upkeep:
         if self._thread is not None and self._thread is not current_thread():
             self._thread.join(STOP_S)
 
-    def rest(self, timeout_s: float = STOP_S) -> Callable[[], None]:
+    def pause(self, timeout_s: float = STOP_S) -> Callable[[], None]:
         """Wait until no step is running; return a callable that lets the thread continue."""
         return self._busy.release if self._busy.acquire(timeout=timeout_s) else lambda: None
 
@@ -402,16 +402,16 @@ def _run(kept: ref[Upkeep], wake: Event) -> None:
     """Do step after step until nothing is due, or the file is closed."""
     while True:
         upkeep = kept()
-        pause_s = None if upkeep is None else upkeep.work()
+        wait_s = None if upkeep is None else upkeep.work()
         del upkeep
-        if pause_s is None:
+        if wait_s is None:
             return
-        wake.wait(pause_s)
+        wake.wait(wait_s)
         wake.clear()
 
 
 _all: set[ref[Upkeep]] = set()
-_resting: list[Callable[[], None]] = []
+_resumes: list[Callable[[], None]] = []
 
 
 @atexit.register
@@ -423,20 +423,20 @@ def _stop_all() -> None:
             upkeep.stop()
 
 
-def _rest_all() -> None:
+def _pause_all() -> None:
     for one in tuple(_all):
         upkeep = one()
         if upkeep is not None:
-            _resting.append(upkeep.rest(FORK_S))
+            _resumes.append(upkeep.pause(FORK_S))
 
 
-def _go_on() -> None:
-    while _resting:
-        _resting.pop()()
+def _resume_all() -> None:
+    while _resumes:
+        _resumes.pop()()
 
 
 # What comes before a fork runs last in, first out: before the pools close what is idle.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_rest_all, after_in_parent=_go_on, after_in_child=_go_on)
+    os.register_at_fork(before=_pause_all, after_in_parent=_resume_all, after_in_child=_resume_all)
     # A child does not have these threads, and one may have held a lock at the fork.
     os.register_at_fork(after_in_child=_all.clear)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from memdb.engine.sqlite.checkpoints import CHECKPOINT_NOW, cut_wal
+from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE, checkpoint_truncate
 from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES
 from memdb.engine.sqlite.foreign_wal import names_salts, read_alone
 from memdb.engine.sqlite.mark import SELECT_SCHEMA, SET_LOSS, SET_MARK, Mark, read_mark
@@ -200,45 +200,49 @@ class WalGuard:
             writer.roll_back()
         self._mark = mark
 
-    def move_mark(self, writer: Tx) -> None:
-        """Move pages and the mark into the file, as far as that needs no waiting."""
+    def checkpoint_passive(self, writer: Tx) -> None:
+        """Move pages into the file, and so the mark, as far as that needs no waiting."""
         is_known = file_state(self._path)[2:] == self._file
-        writer.all(CHECKPOINT_NOW)
+        writer.all(CHECKPOINT_PASSIVE)
         if is_known:
             self.note_file()
 
-    def rest_if_idle(self, writer: Tx) -> bool:
-        """Do as `rest`, unless others wrote since the last call; return whether all is done."""
+    def checkpoint_if_idle(self, writer: Tx) -> bool:
+        """Do as `checkpoint_if_unread`, unless others wrote since the last call; return if done."""
         version = writer.raw.data_version()
         if version != writer.version and (writer.number, version) != self._looked:
             self._looked = writer.number, version
             return not read_mark(writer).is_set
-        return self.rest(writer) is not None
+        return self.checkpoint_if_unread(writer) is not None
 
-    def rest(self, writer: Tx) -> int | None:
+    def checkpoint_if_unread(self, writer: Tx) -> int | None:
         """
-        Clear the mark, move the WAL into the file and truncate it; return the pages moved.
+        Do as `checkpoint_truncate`, if a passive checkpoint moves every page.
 
         Call it with a timeout of 0. Returns None if another connection reads or writes. Then the
         WAL stays, which is as safe as the file.
         """
         try:
-            (_, in_wal, moved) = writer.all(CHECKPOINT_NOW)[0]
+            (_, in_wal, moved) = writer.all(CHECKPOINT_PASSIVE)[0]
             self.note_file()
-            return self.clear(writer) if in_wal == moved else None
+            return self.checkpoint_truncate(writer) if in_wal == moved else None
         except MemDBError:
             self.note_file()
             return None
 
-    def clear(self, writer: Tx, work: Callable[[Tx], None] | None = None) -> int | None:
+    def checkpoint_truncate(
+        self, writer: Tx, work: Callable[[Tx], None] | None = None
+    ) -> int | None:
         """
-        Do as `rest`, without looking for readers first.
+        Clear the mark, move the WAL into the file and truncate it; return the pages moved.
+
+        Returns None if another connection reads or writes.
 
         Args:
             work: Other statements of the transaction that clears the mark.
         """
         try:
-            busy, moved = cut_wal(writer, work)
+            busy, moved = checkpoint_truncate(writer, work)
             self._mark, writer.version = read_mark(writer), writer.raw.data_version()
         except MemDBError:
             busy, moved = True, 0

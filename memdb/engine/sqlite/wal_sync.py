@@ -57,11 +57,11 @@ class SharedSync:
 
     __slots__ = (
         "_change",
+        "_checkpoint",
         "_handle",
+        "_is_cleared",
         "_is_failed",
-        "_is_moved",
         "_is_stopped",
-        "_move",
         "_path",
         "_synced",
         "_wal",
@@ -70,17 +70,17 @@ class SharedSync:
     )
 
     def __init__(
-        self, path: str, move: Callable[[], bool], is_moved: Callable[[str], bool]
+        self, path: str, checkpoint: Callable[[], bool], is_cleared: Callable[[str], bool]
     ) -> None:
         """
         Sync the WAL of the file at *path*.
 
         Args:
-            move: Moves the WAL into the file, or returns False.
-            is_moved: Returns whether the file at *path* says that its WAL was moved.
+            checkpoint: Moves the WAL into the file, or returns False.
+            is_cleared: Returns whether the mark of the file at *path* is cleared.
         """
         self._path, self._wal = path, f"{path}-wal"
-        self._move, self._is_moved = move, is_moved
+        self._checkpoint, self._is_cleared = checkpoint, is_cleared
         self._handle: tuple[int, tuple[int, int]] | None = None  # and device and inode
         self.committed = 0
         self._synced = 0
@@ -103,7 +103,7 @@ class SharedSync:
             if not self._is_failed:
                 self._sync(wal)
             if self._is_failed:
-                self._is_failed = not self._move()
+                self._is_failed = not self._checkpoint()
                 if self._is_failed:
                     raise IOFailed(
                         f"{self._wal} cannot be synced to the disk. The change is stored, but a "
@@ -123,7 +123,7 @@ class SharedSync:
             sync_handle(self._handle[0], self._wal)
             self.count += 1
         except FileNotFoundError:  # a close moves it into the file, with a sync of its own
-            self._is_failed = not self._is_moved(self._path)
+            self._is_failed = not self._is_cleared(self._path)
         except OSError:
             self._is_failed = True
         if self._is_failed or self._is_stopped:
