@@ -7,6 +7,7 @@ Each step stops at the moment in which a busy machine may let a process wait for
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,22 @@ def test_a_wal_that_was_just_cut_is_not_missing(
 
     assert texts(open_db(path)) == ["before"]
     assert [record.message for record in caplog.records] == []
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_close_moves_the_wal_if_it_committed(
+    path: str, open_db: Callable[..., MemDB], monkeypatch: pytest.MonkeyPatch, commits: bool
+) -> None:
+    """Whoever only read leaves the WAL to those who write."""
+    monkeypatch.setattr(upkeep, "IDLE_S", 1e6)
+    writer = open_db(path)
+    append(writer, "before")
+    with open_db(path) as other:
+        assert texts(other) == ["before"]
+        if commits:
+            append(other, "after")
+
+    assert (os.path.getsize(f"{path}-wal") == 0) == commits
 
 
 def test_a_file_that_is_being_opened_or_closed_has_no_other_name(

@@ -23,6 +23,7 @@ from memdb.engine.base import Asking
 from memdb.engine.sqlite import cipher
 from memdb.engine.sqlite.digests import find_damaged, register_functions, verify_rows
 from memdb.engine.sqlite.vectors import SqliteVectors, load_vector_functions
+from memdb.engine.sqlite.wal_file import LARGE_WAL_BYTES
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.errors import (
     Closed,
@@ -53,9 +54,6 @@ NO_WAL_YET = (0, 0)
 # wait of 8 writers at 92 ms; SQLite's own back-off let one starve
 # for 1.5 s. Source: ADR-0002.
 BUSY_SLEEP_S = 0.0004
-
-# The WAL file is cut to this size after a checkpoint; else it never shrinks.
-JOURNAL_LIMIT_BYTES = 64 << 20
 
 # Errors after which a connection is as good as before: SQLite refused a statement or waited
 # for another process. After any other it may have rolled back by itself.
@@ -332,7 +330,7 @@ def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) ->
     # macOS: fsync leaves data in the drive's cache, F_FULLFSYNC does not. A no-op elsewhere.
     run(f"PRAGMA fullfsync = {durability == 'power':d}").fetchall()
     run(f"PRAGMA checkpoint_fullfsync = {durability == 'power':d}").fetchall()
-    run(f"PRAGMA journal_size_limit = {JOURNAL_LIMIT_BYTES}").fetchall()
+    run(f"PRAGMA journal_size_limit = {LARGE_WAL_BYTES}").fetchall()
 
 
 def harden(connection: apsw.Connection) -> None:

@@ -345,7 +345,8 @@ class SqliteEngine(Opened):
         """
         Close the file; calling it again does nothing.
 
-        Moves the WAL into the file unless another connection is open.
+        If this object committed something, the WAL is moved into the file, unless another
+        connection reads or writes. `checkpoints` has the rule.
         """
         if not self.pool.is_usable:
             return

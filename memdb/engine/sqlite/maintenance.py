@@ -33,6 +33,7 @@ from memdb.engine.sqlite.mark import DELETE_LOSS, SELECT_LOSS, SET_MARK
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
 from memdb.engine.sqlite.query import bounded_foreign, run_query
 from memdb.engine.sqlite.schema import find_schema_differences, list_other_tables
+from memdb.engine.sqlite.wal_file import LARGE_WAL_BYTES
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
 from memdb.engine.whole_files import PARTIAL, whole_path
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from memdb.models.types import Progress
 
 MAX_PER_INDEX = 20
-
-# Four times what SQLite moves into the file by itself: somebody prevents it.
-LARGE_WAL_BYTES = 64 << 20
 
 # Bytes of the -shm that a reader of a moment locks. Source: sqlite.org/walformat.html
 FIRST_READ_MARK, LAST_READ_MARK = 123, 127

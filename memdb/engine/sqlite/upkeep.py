@@ -7,19 +7,7 @@ pages from the file (ADR-0044). The thread starts with a commit, works in steps 
 while nobody writes, and ends when nothing is left. If writers never pause, it works between two
 writes. Correctness never depends on it: if no thread merged for long, FTS5 merges in a write.
 
-`checkpoints` moves the WAL into the file without losing anything. When it is moved:
-
-| by | when |
-|---|---|
-| this thread | `STEP_S` after the first commit of a burst, and from `WAL_PAGES` on |
-| this thread, all of it | `IDLE_S` after the last commit |
-| a commit, in `wal_hook` | from `MOST_TIMES * WAL_PAGES` on, as no thread did it for long |
-| `SqliteEngine.close` | always |
-| `SqliteEngine.checkpoint` | in the job "checkpoint", and after a sync that failed (`wal_sync`) |
-| `SqliteMaintenance.vacuum` | at its end |
-| `SqliteMaintenance.truncate_wal` | in `forget`, and in a sync that received what was forgotten |
-| `SqliteMaintenance.describe_held_wal` | in `check`, if the WAL has more than 64 MB |
-| `rescue.recovery.rekey` | before it rewrites the file |
+`checkpoints` lists what else moves the WAL into the file, and when.
 """
 
 from __future__ import annotations
@@ -32,7 +20,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE
+from memdb.engine.sqlite.checkpoints import (
+    CHECKPOINT_PASSIVE,
+    IDLE_S,
+    MOST_TIMES,
+    SMALL_WAL,
+    WAL_PAGES,
+)
 from memdb.engine.sqlite.packing import (
     count_free_pages,
     count_pages,
@@ -60,18 +54,8 @@ if TYPE_CHECKING:
 # Between two steps, which look whether anybody still writes.
 STEP_S = 0.02
 
-# After the last commit, until the WAL is moved into the file; also between two tries.
-IDLE_S = 1.0
-
 # After a commit that does not wait for the disk, until its WAL is synced.
 SYNC_S = 1.0
-
-# Pages in the WAL before they are moved into the file: 16 MB. With SQLite's 1,000
-# every 150th append pays for it (p99 1.5 ms instead of 0.4). With 10,000 the WAL
-# file grows for longer, and a sync that makes a file longer takes twice the
-# time: durable appends were 20 % slower. A WAL `MOST_TIMES` as long is moved by a commit,
-# because no thread did it; one of `SMALL_WAL` pages is moved in a moment.
-WAL_PAGES, MOST_TIMES, SMALL_WAL = 4_000, 4, 256
 
 # Parts that were added to the index before they are merged: while nobody writes, and anyway.
 # FTS5 merges eight of a size at a time (schema.sql), and by itself 64.

@@ -29,6 +29,10 @@ SALTS = slice(16, 24)
 # In the header of a file. Source: https://www.sqlite.org/fileformat2.html
 WAL_MODE_AT, WAL_MODE = 18, b"\x02\x02"
 
+# About the pages from which on a commit makes a checkpoint. SQLite cuts a longer WAL to this size
+# after a checkpoint; if it stays longer, somebody prevents checkpoints.
+LARGE_WAL_BYTES = 64 << 20
+
 # Tries to see file and WAL of one moment while another process changes both.
 TRIES, TRY_S = 5, 0.002
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import apsw
 
 from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE, checkpoint_truncate
-from memdb.engine.sqlite.connection import JOURNAL_LIMIT_BYTES
 from memdb.engine.sqlite.foreign_wal import names_salts, read_alone
 from memdb.engine.sqlite.mark import SELECT_SCHEMA, SET_LOSS, SET_MARK, Mark, read_mark
 from memdb.engine.sqlite.wal_file import (
     FRAME_HEADER_BYTES,
+    LARGE_WAL_BYTES,
     WAL_HEADER_BYTES,
     file_state,
     has_bytes,
@@ -188,7 +188,7 @@ class WalGuard:
         if salts == mark.salts and mark.is_set and mark.schema == self._schema:
             return
         previous = mark.previous if salts == mark.salts else mark.salts
-        size = min(size, JOURNAL_LIMIT_BYTES)
+        size = min(size, LARGE_WAL_BYTES)
         mark = Mark(is_set=True, salts=salts, previous=previous, size=size, schema=self._schema)
         writer.begin()
         try:
