@@ -13,6 +13,7 @@ from memdb.entries.categories import ALIASES
 from memdb.errors import InvalidInput, TooLarge
 from memdb.facts import pairs
 from memdb.facts.keeping import category_of
+from memdb.models.entries import NEUTRAL_IMPORTANCE
 from memdb.models.fields import MAX_FACT_CHARS, SCREENED
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
     from memdb.models.entries import EntryChanges, NewEntry
     from memdb.text.screening import SecretScreen
-
-DEFAULT_IMPORTANCE = 5
 
 # Characters of a text by which its category is chosen.
 MAX_READ = 1_000
@@ -131,7 +130,7 @@ def validate(new: NewEntry, now_ms: int) -> Statement:
         new.text,
         category_of(fact_value(new.text)[:MAX_READ]) if new.category is None else new.category,
         new.keywords,
-        DEFAULT_IMPORTANCE if new.importance is None else new.importance,
+        NEUTRAL_IMPORTANCE if new.importance is None else new.importance,
     )
     expires = None if new.expires == NEVER else new.expires
     return Statement(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput, Unreadable
 from memdb.facts.sentences import head_and_tail
-from memdb.models.entries import CONFLICTS, Candidate
+from memdb.models.entries import CONFLICTS, NEUTRAL_IMPORTANCE, Candidate
 from memdb.models.protocols import ACTIONS, ADD, DELETE, NOOP, UPDATE, Verdict
 from memdb.text.redaction import redact
 from memdb.text.resources import compiled
@@ -253,7 +253,6 @@ def _day(ms: int) -> str:
 MAX_FACT_CHARS = 500
 MAX_KEYWORDS = 16
 MAX_KEYWORD_CHARS = 80
-DEFAULT_IMPORTANCE = 5
 MAX_IMPORTANCE = 10
 PREVIEW_CHARS = 200
 MAX_ANSWER_CHARS = 1 << 20
@@ -476,7 +475,7 @@ def _keywords(value: object) -> tuple[str, ...]:
 def _importance(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_IMPORTANCE:
         return value
-    return DEFAULT_IMPORTANCE
+    return NEUTRAL_IMPORTANCE
 
 
 def _moment(value: object, said_ms: int) -> int | None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_HALF_LIFE_MS = 90 * DAY_MS
 
+NEUTRAL_IMPORTANCE = 5
+"""Importance that changes no score: that of an entry for which nobody gave one."""
+
 
 class NewEntry(Record):
     """

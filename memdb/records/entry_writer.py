@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from memdb.models.entries import NEUTRAL_IMPORTANCE
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.records import dependents, link_maker
 from memdb.tables import entries, entry_history, jobs, scopes
@@ -39,8 +40,6 @@ DEFAULTS = {
     "valid_to_ms": None,
 }
 
-
-LOST_IMPORTANCE = 5
 
 UPKEEP = ("expire", "evict")  # what happens to an entry without anybody writing it
 
@@ -95,7 +94,7 @@ def insert_lost(tx: Tx, found: Mapping[str, Any]) -> None:
         **found,
         **{name: value for name, value in DEFAULTS.items() if found.get(name) is None},
         "keywords": found["keywords"] or "",
-        "importance": found["importance"] or LOST_IMPORTANCE,
+        "importance": found["importance"] or NEUTRAL_IMPORTANCE,
         "uid": f"recovered-{found['id']}",
         "scope_no": found["id"] >> SCOPE_SHIFT,
         "category": found["category"] or "recovered",

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from memdb.models.entries import NEUTRAL_IMPORTANCE
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.search.weights import MAX_USES, MESSAGES, NEUTRAL_IMPORTANCE, WIDEST_CONTEXT
+from memdb.search.weights import MAX_USES, MESSAGES, WIDEST_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -111,7 +112,7 @@ class Worth(Record):
             does not count.
     """
 
-    importance: int = 5
+    importance: int = NEUTRAL_IMPORTANCE
     decay: float = 1.0
     use_count: int = 0
     spans: tuple[DaySpan, ...] = ()

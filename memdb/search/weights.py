@@ -271,9 +271,8 @@ PAUSE_MS = 30 * DAY_MS
 """"Last week" is counted back from today, or from the newest message if that is older than
 this: people come back to old conversations."""
 
-NEUTRAL_IMPORTANCE = 5
 MAX_USES = 99
-"""Importance that changes no score, and uses of an entry beyond which more add nothing."""
+"""Uses of an entry beyond which more add nothing."""
 
 # Sessions
 

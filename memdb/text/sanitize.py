@@ -23,8 +23,9 @@ INVISIBLE_CLASS = (
 INVISIBLE = f"[{INVISIBLE_CLASS}]"
 
 # Joiners make letters of some scripts and emoji; between others they only hide.
-_JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f\u200c\u200d])"
-_MANY_JOINERS = r"([\u200c\u200d])[\u200c\u200d]+"
+JOINERS = r"\u200c\u200d"
+_JOINERS = rf"(?<![^\x00-\x7f])[{JOINERS}]+|[{JOINERS}]+(?![^\x00-\x7f{JOINERS}])"
+_MANY_JOINERS = rf"([{JOINERS}])[{JOINERS}]+"
 
 # What a terminal takes for orders: CSI, OSC and the like, then single controls.
 _ANSI = (
@@ -254,7 +255,7 @@ _MARKS = {
 }
 
 # One invisible character may be a slip of a word processor; a run is a message.
-_HIDDEN = f"[{INVISIBLE_CLASS}\u200c\u200d]{{4,}}|[\U000e0020-\U000e007f]|\x1b[\\[\\]]"
+_HIDDEN = f"[{INVISIBLE_CLASS}{JOINERS}]{{4,}}|[\U000e0020-\U000e007f]|\x1b[\\[\\]]"
 
 
 def injection_marks(text: str) -> tuple[str, ...]:

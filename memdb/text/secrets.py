@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from memdb.models.reports import Secret
 from memdb.text.resources import compiled
+from memdb.text.sanitize import INVISIBLE_CLASS, JOINERS
 from memdb.text.secret_rules import PLACEHOLDER, RULES, Rule, decoded_text, is_drawn_word, is_dummy
 from memdb.text.validate import flag_value
 
@@ -37,7 +38,7 @@ MIN_DRAWN, MAX_DRAWN = 32, 512
 MIN_ENTROPY_BITS = 4.0
 
 # What parts the characters of a secret: format characters, or a space behind each one.
-_UNSEEN = "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+"
+_UNSEEN = f"[{INVISIBLE_CLASS}{JOINERS}]+"
 _SPACED = r"\S (?<!\S\S )(?:\S ){10,}\S(?!\S)"
 # A key in groups. Its first characters decide its format.
 _GROUPS = r"[A-Za-z0-9_.-]{1,16}(?:[ \n][A-Za-z0-9_.-]{1,16}){1,40}"

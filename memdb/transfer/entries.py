@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memdb.entries.validation import content_columns, screen_entry, validate
 from memdb.errors import InvalidInput, existing
 from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntry
-from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range
+from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range, uuid7
 from memdb.records import dependents, entry_writer, links, spaces
 from memdb.tables import entries, entry_history
 from memdb.text.trust import TRUST, is_less_trusted
@@ -150,11 +150,7 @@ def named_message(line: Item) -> tuple[str, str | None] | None:
 def derived_uid(fields: dict[str, Any], created_ms: int) -> str:
     """Return a UUIDv7 that depends only on the line."""
     content = json.dumps(fields, sort_keys=True).encode()
-    random = int.from_bytes(blake2b(content, digest_size=10).digest(), "big")
-    high = (created_ms & 0xFFFFFFFFFFFF) << 16 | 0x7000 | random >> 68
-    low = 0x8000000000000000 | random & 0x3FFFFFFFFFFFFFFF
-    text = f"{high:016x}{low:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return uuid7(created_ms, blake2b(content, digest_size=10).digest())
 
 
 def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Finding secrets: every class of the seed, the gaps it lists, and no ordinary text."""
 
 import json
+import re
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memdb
+from memdb.text.sanitize import INVISIBLE_CLASS, JOINERS
 from memdb.text.secret_rules import RULES
 from memdb.text.secrets import (
     KINDS,
@@ -526,3 +528,14 @@ def test_a_rule_finds_the_same_as_its_pattern_anywhere(drawn: list[tuple[str, in
 def test_the_work_is_linear(part: str) -> None:
     """A hostile text of 100 kB ends: with backtracking this would run for hours."""
     assert isinstance(find_secrets(part * (100_000 // len(part)), entropy=True), list)
+
+
+def test_no_invisible_character_hides_a_secret() -> None:
+    """Every character that `visible` removes, between all characters of a key."""
+    key = f"ghp_{MIXED[:36]}"
+    unseen = [
+        one for one in map(chr, range(0x110000)) if re.match(f"[{INVISIBLE_CLASS}{JOINERS}]", one)
+    ]
+
+    assert len(unseen) > 4_000
+    assert [one for one in unseen if not find_secrets(one.join(key))] == []
