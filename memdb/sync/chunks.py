@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.records import messages as message_records
 from memdb.sync.clock import NOTHING, Word, beats
+from memdb.sync.folder import Refused
 from memdb.sync.outgoing import thing_of
 from memdb.tables import synced
 from memdb.transfer import artifacts as artifact_lines
@@ -41,6 +43,32 @@ NO_SEQS = {"last_seq": 0}
 # Of these a line that is not the last word may add something to the thing that is here.
 UNITES = ("session", "branch", "entry")
 
+# Fields without which a line is damaged, by kind. An import checks the others.
+NEEDS = {
+    "scope": "app user",
+    "gone": "of thing stamp",
+    "session": "name uid created_ms stamp",
+    "branch": "session name after uid created_ms stamp",
+    "message": "session uid seq",
+    "summary": "session depth first_seq last_seq stamp",
+    "entry": "uid stamp",
+    "link": "uid newer stamp",
+    "artifact": "uid version stamp",
+    "artifact_part": "",
+    "item": "namespace key stamp",
+    "state": "app user key stamp",
+}
+
+# Fields of these types, if a line has them. An integer fits SQLite, a list contains texts.
+TYPES = {
+    **dict.fromkeys(("app", "user", "of", "session", "branch", "name", "key", "uid", "newer"), str),
+    **dict.fromkeys(("thing", "stamp", "seq", "depth", "first_seq", "last_seq", "version"), int),
+    "created_ms": int,
+    "after": list,
+    "namespace": list,
+    "metadata": dict,
+}
+
 
 class Chunk(Record):
     """Lines of one scope: its app and user, what is gone, and the others."""
@@ -62,13 +90,38 @@ class Chunk(Record):
         return groups
 
 
+def _check(line: Any) -> None:
+    needs = NEEDS.get(str(line.get("kind"))) if isinstance(line, dict) else None
+    if needs is None:
+        raise Refused("contains a damaged line (it is of no kind)")
+    found = {name for name, value in line.items() if value is not None}
+    wrong = {name for name in found & TYPES.keys() if not _is_a(TYPES[name], line[name])}
+    wrong |= {*needs.split()} - found
+    if not wrong and line.get("of", "entry") not in synced.THINGS:
+        wrong.add("of")
+    if wrong:
+        raise Refused(f"contains a damaged line ({min(wrong)} of a line of {line['kind']})")
+
+
+def _is_a(kind: type, value: object) -> bool:
+    if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+        return False
+    if isinstance(value, int) and not -MAX_INT <= value <= MAX_INT:
+        return False
+    return isinstance(value, kind)
+
+
 def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
-    """Yield the lines of a segment, about two thousand of one scope at a time."""
+    """
+    Yield the lines of a segment, about two thousand of one scope at a time.
+
+    Raises:
+        Refused: a line is damaged.
+    """
     scope = "", "", ""
     found: list[Line] = []
     for line in lines:
-        if line["kind"] == "end":
-            continue
+        _check(line)
         before = scope
         if line["kind"] in ("scope", "state"):
             scope = line["kind"], line["app"], line["user"]

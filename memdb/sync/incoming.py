@@ -414,7 +414,7 @@ class _ChunkWriter:
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
         def write(line: Line, _read: Any, stand: Stand) -> None:
-            metadata = json_object(line["metadata"], "metadata")
+            metadata = json_object(line.get("metadata"), "metadata")
             session = self._session(line["session"])
             if stand.is_outdated or line["stamp"] == stand.word.stamp:
                 merge.places.setdefault(session, {})[line["name"]] = line["after"]
@@ -445,7 +445,7 @@ class _ChunkWriter:
         def write(line: Line, _read: Any, stand: Stand) -> None:
             row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
             if stand.is_outdated and row is not None:
-                sessions.describe(self._tx, row, json_object(line["metadata"], "metadata"))
+                sessions.describe(self._tx, row, json_object(line.get("metadata"), "metadata"))
 
         self._each("branch", [line], write)
         self.finish()

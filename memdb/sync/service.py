@@ -449,8 +449,8 @@ class FolderSync:
                     progress(count)
             with self._db.write() as tx:
                 merge.end_segment(tx)
-        except (KeyError, TypeError, AttributeError) as error:
-            self._waiting.append(f"{_shown(segment, device)} contains a damaged line ({error!r})")
+        except Refused as error:
+            self._waiting.append(f"{_shown(segment, device)} {error}")
             return False
         here = self._here
         after = here.replace(

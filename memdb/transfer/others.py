@@ -482,7 +482,10 @@ def _of_session(tx: Tx, session: int) -> Iterator[Summary]:
 
 def read_summary(target: Target, item: Item) -> dict[str, Any]:
     """Return the fields of a summary line, checked and screened."""
-    return SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields))
+    row = SUMMARY.from_line(target.services.screen.pass_line("summary", item.fields))
+    if row["text"] is None and row["quality"] != "extractive":
+        raise InvalidInput("text is missing: add it, as only an extract can be computed again")
+    return row
 
 
 def write_summaries(target: Target, tx: Tx, rows: list[dict[str, Any]]) -> None:
