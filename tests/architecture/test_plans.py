@@ -39,7 +39,7 @@ MAY_SCAN = {
     "settings.get_all": "a row per field that was set",
     "schema.objects": "a row per object of the schema",
     "schema.attached_to": "a row per object of the schema",
-    "schema.marks": "asks whether there is any table",
+    "schema.ids": "asks whether there is any table",
     "schema.keys": "a row per fact of the file, and only of one that is refused",
     "links.broken": "only check and rebuild run it",
     "links.stale": "only check and rebuild run it",

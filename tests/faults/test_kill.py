@@ -60,7 +60,7 @@ import sys, memdb
 from memdb.engine.sqlite import upkeep
 upkeep.WAL_PAGES = 30
 upkeep.STEP_S, upkeep.MERGE_PAGES, upkeep.MOVED_PIECES = 0, 2, 1
-upkeep.LEAST_DROPPED, upkeep.FREE_PART = 1, 1000
+upkeep.LEAST_DROPPED, upkeep.FREE_SHARE = 1, 1000
 with memdb.open(sys.argv[1], embedder=None, counter="estimate", durability="process") as db:
     chat, gone = db.scope("ann").session(sys.argv[2]), db.scope("bob").session(sys.argv[2])
     print("ready", flush=True)

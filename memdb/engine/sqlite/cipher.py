@@ -48,7 +48,7 @@ SELECT_PARTS = """/* cipher.parts */
 SELECT data FROM parts ORDER BY number
 """
 
-HEADER_BYTES, PART_BYTES = 100, 1 << 20
+HEADER_BYTES, CHUNK_BYTES = 100, 1 << 20
 
 
 def has_cipher() -> bool:
@@ -100,7 +100,7 @@ def opened(path: str) -> Iterator[apsw.VFSFile]:
         file.xClose()
 
 
-def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
+def read_chunks(path: str, size: int = CHUNK_BYTES) -> Generator[bytes]:
     """Yield the bytes of a file as they are on the disk, *size* at a time."""
     with opened(path) as file:
         end = file.xFileSize()
@@ -110,13 +110,13 @@ def read_parts(path: str, size: int = PART_BYTES) -> Generator[bytes]:
 
 def read_start(path: str) -> bytes:
     """Return the header of a file as it is on the disk; b"" if it cannot be read."""
-    parts = read_parts(path, HEADER_BYTES)
+    chunks = read_chunks(path, HEADER_BYTES)
     try:
-        return next(parts, b"")
+        return next(chunks, b"")
     except apsw.Error:
         return b""
     finally:
-        parts.close()
+        chunks.close()
 
 
 def write_stream(path: str, key: FileKey, parts: Iterable[bytes]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from memdb.engine.sqlite.cipher import PART_BYTES, read_parts, read_start
+from memdb.engine.sqlite.cipher import CHUNK_BYTES, read_chunks, read_start
 from memdb.engine.sqlite.connection import Tx, connect
 from memdb.engine.sqlite.mark import SELECT_SCHEMA, Mark, read_mark
 from memdb.engine.sqlite.wal_file import (
@@ -71,8 +71,8 @@ def read_alone(path: str, key: FileKey | None = None) -> Alone | None:
         return None
     try:
         mark, header = read_mark(alone), read_start(path)
-        places = CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT
-        counter, pages, schema = (int.from_bytes(header[at : at + 4], "big") for at in places)
+        offsets = CHANGE_COUNTER_AT, PAGE_COUNT_AT, SCHEMA_AT
+        counter, pages, schema = (int.from_bytes(header[at : at + 4], "big") for at in offsets)
         if key is not None:  # the header is encrypted but for its first bytes
             counter, pages, schema = 0, 0, int(*alone.one(SELECT_SCHEMA) or (0,))
         return Alone(mark, counter, pages, mark.schema.isdigit() and mark.schema != str(schema))
@@ -171,10 +171,10 @@ def _read_played(path: str, key: FileKey) -> Mark | None:
     tx = None
     try:
         with open(copy, "wb") as file:
-            file.writelines(read_parts(path))
+            file.writelines(read_chunks(path))
         # No POSIX lock is on the WAL itself, so closing it drops none of SQLite's.
         with open(f"{path}-wal", "rb") as wal, open(f"{copy}-wal", "wb") as file:
-            file.writelines(iter(lambda: wal.read(PART_BYTES), b""))
+            file.writelines(iter(lambda: wal.read(CHUNK_BYTES), b""))
         tx = Tx(connect(copy, durability="process", timeout_ms=0, writable=False, key=key))
         return read_mark(tx)
     except MemDBError:

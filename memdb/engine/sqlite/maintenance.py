@@ -395,10 +395,10 @@ class SqliteMaintenance:
                 locks = [line.split() for line in file]
         except OSError:
             return ()
-        place = f"{os.major(shm.st_dev):02x}:{os.minor(shm.st_dev):02x}:{shm.st_ino}"
+        shm_id = f"{os.major(shm.st_dev):02x}:{os.minor(shm.st_dev):02x}:{shm.st_ino}"
         readers = set()
         for lock in locks:
-            if lock[5:6] == [place] and lock[-1].isdigit():
+            if lock[5:6] == [shm_id] and lock[-1].isdigit():
                 first, last = int(lock[6]), int(lock[7])
                 if first <= LAST_READ_MARK and last >= FIRST_READ_MARK:
                     readers.add(int(lock[4]))

@@ -39,7 +39,7 @@ FORMAT = 1
 # another schema needs the next number and a migration.
 FINGERPRINT = "6bcf444974deefc1b1378c06863cf5b988474c25bdf831025201945136483238"
 
-SELECT_MARKS = """/* schema.marks */
+SELECT_IDS = """/* schema.ids */
 SELECT
   (SELECT application_id FROM pragma_application_id),
   (SELECT user_version FROM pragma_user_version),
@@ -54,9 +54,9 @@ SELECT 1 FROM pragma_table_info('meta') WHERE name = 'digest'
 SELECT_KEYS = compose.select("schema.keys", "key", "meta")
 
 # `.dump` and `.clone` of the sqlite3 program copy every row and not these two numbers.
-NO_MARKS = (0, 0, 1)
-UNMARKED = -1
-SET_MARKS = (
+NO_IDS = (0, 0, 1)
+WITHOUT_IDS = -1
+SET_IDS = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {FORMAT}",
 )
@@ -81,7 +81,7 @@ def prepare(db: SqliteFile) -> int:
     Create the file of *db* if necessary, and return its format; refuse one that is not memdb's.
 
     A current file is only read, so many processes can open it while another one writes. A file is
-    created under the write lock, where its marks are read again.
+    created under the write lock, where its ids are read again.
 
     Raises:
         NotAMemDB: it is another program's database, not a database, or made by a development
@@ -92,9 +92,9 @@ def prepare(db: SqliteFile) -> int:
         _create(db)
         return FORMAT
     version = _stored_version(db)
-    if version == UNMARKED:
+    if version == WITHOUT_IDS:
         if not db.is_read_only:
-            _set_marks(db)
+            _set_ids(db)
         return FORMAT
     if version == 0:
         db.refuse_read_only()
@@ -103,9 +103,9 @@ def prepare(db: SqliteFile) -> int:
     return version
 
 
-def _set_marks(db: SqliteFile) -> None:
+def _set_ids(db: SqliteFile) -> None:
     with db.write() as tx:
-        for sql in SET_MARKS:
+        for sql in SET_IDS:
             tx.run(sql)
         tx.words.rebuild()  # `.clone` fills full text from its rows and its leaves at once
 
@@ -114,13 +114,13 @@ def _stored_version(db: SqliteFile) -> int:
     """
     Return the format of the file, 0 for an empty one; note if its WAL is missing.
 
-    UNMARKED: by its fingerprint it is a file of this format, but its marks are lost.
+    WITHOUT_IDS: by its fingerprint it is a file of this format, but its two ids are lost.
     """
     try:
         with db.read() as tx:
-            marks = tx.one(SELECT_MARKS)
-            is_unmarked = marks == NO_MARKS and _fingerprint(tx) == FINGERPRINT
-            version = UNMARKED if is_unmarked else _version(marks, db.path)
+            ids = tx.one(SELECT_IDS)
+            is_without_ids = ids == NO_IDS and _fingerprint(tx) == FINGERPRINT
+            version = WITHOUT_IDS if is_without_ids else _version(ids, db.path)
             if version == FORMAT:
                 _refuse_other_schema(tx, db.path)
             is_marked = version != 0 and read_mark(tx).is_set
@@ -135,12 +135,12 @@ def _stored_version(db: SqliteFile) -> int:
 
 def stored_version(tx: Tx, path: str) -> int:
     """Return the format of the file of *tx*, 0 for an empty one; refuse foreign and newer ones."""
-    return _version(tx.one(SELECT_MARKS), path)
+    return _version(tx.one(SELECT_IDS), path)
 
 
-def _version(marks: tuple[int, int, int] | None, path: str) -> int:
+def _version(ids: tuple[int, int, int] | None, path: str) -> int:
     """Return the format, 0 for an empty database; refuse foreign and newer files."""
-    application_id, version, has_tables = marks or (0, 0, 0)
+    application_id, version, has_tables = ids or (0, 0, 0)
     if not has_tables and application_id == 0 and version == 0:
         return 0
     if application_id != APPLICATION_ID:

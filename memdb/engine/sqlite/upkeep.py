@@ -67,12 +67,12 @@ MERGE_PAGES = 32
 # Merged per part that was added, while others write: what it costs to keep up.
 PAGES_PER_PART = 16
 
-# Messages that were removed, before it is looked at how many there are, and the part of them from
-# which on the index is rebuilt: one of as many as are left, and two.
-LEAST_DROPPED, DROPPED_PART = 2000, 3
+# Messages that were removed before the others are counted. The index is rebuilt if at least one was
+# removed for every three that are left.
+LEAST_DROPPED, DROPPED_SHARE = 2000, 3
 
-# The part of a file that may be free; 16 pages leave it so many times in a step, of 2 ms.
-FREE_PART, MOVED_PIECES = 4, 16
+# One page in four may be free; 16 pages leave it so many times in a step, of 2 ms.
+FREE_SHARE, MOVED_PIECES = 4, 16
 
 # How long a close goes on with that.
 CLOSE_S = 1.0
@@ -303,8 +303,8 @@ class Upkeep:
             self._is_packing = self._in_write(db, _move_pages)
         else:
             held = self._in_write(db, lambda tx: tx.words.count_messages())
-            if self.dropped * DROPPED_PART < held:
-                self._dropped_due = -(-held // DROPPED_PART)
+            if self.dropped * DROPPED_SHARE < held:
+                self._dropped_due = -(-held // DROPPED_SHARE)
                 return
             # A rebuilt index is one part, and nothing is left to merge.
             self._is_packing, self._is_merging = True, self.merge(db, -MERGE_PAGES)
@@ -377,7 +377,7 @@ class Upkeep:
 
 def _move_pages(tx: Tx) -> bool:
     """Remove some free pages from the file; return whether more should be removed."""
-    if not moves_pages(tx) or count_free_pages(tx) * FREE_PART <= count_pages(tx):
+    if not moves_pages(tx) or count_free_pages(tx) * FREE_SHARE <= count_pages(tx):
         return False
     return all(move_piece(tx) for _ in range(MOVED_PIECES))
 

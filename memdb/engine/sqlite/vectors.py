@@ -256,8 +256,8 @@ class SqliteVectors:
         for ref, stored in vectors:
             by_bucket.setdefault(ref >> GROUP_BITS, {})[ref & SLOT_MASK] = stored
         for bucket, members in by_bucket.items():
-            place = {"space_no": space_no, "kind": kind, "bucket": bucket}
-            group, sketches = self._group(place)
+            group_key = {"space_no": space_no, "kind": kind, "bucket": bucket}
+            group, sketches = self._group(group_key)
             if group is None:
                 group = self._next_group(bucket)
                 rows = [(group | slot, vector) for slot, vector in members.items()]
@@ -268,7 +268,7 @@ class SqliteVectors:
                     [{"id": group | slot, "vector": vector} for slot, vector in members.items()],
                 )
             sketches |= {slot: codec_of(kind).sketch(one) for slot, one in members.items()}
-            self._put_group({**place, "id": group}, sketches)
+            self._put_group({**group_key, "id": group}, sketches)
 
     def drop(self, kind: str, low: int, high: int, space_no: int | None = None) -> None:
         """Remove the vectors of all refs in [low, high]; in every space, or in one."""
@@ -276,9 +276,9 @@ class SqliteVectors:
             [row[0] for row in self._tx.all(SELECT_SPACE_NOS)] if space_no is None else [space_no]
         )
         for number in spaces:
-            place = {"space_no": number, "kind": kind}
+            group_key = {"space_no": number, "kind": kind}
             for group, bucket, slots, planes in self._tx.all(
-                SELECT_GROUPS, {**place, **_buckets((low, high))}
+                SELECT_GROUPS, {**group_key, **_buckets((low, high))}
             ):
                 base = bucket << GROUP_BITS
                 first, last = max(low - base, 0), min(high - base, SLOT_MASK)
@@ -286,7 +286,7 @@ class SqliteVectors:
                 sketches = dict(zip(slots, from_planes(planes, len(slots)), strict=True))
                 kept = {slot: bits for slot, bits in sketches.items() if not first <= slot <= last}
                 if len(kept) < len(sketches):
-                    self._put_group({**place, "bucket": bucket, "id": group}, kept)
+                    self._put_group({**group_key, "bucket": bucket, "id": group}, kept)
 
     def drop_some(self, space_no: int) -> bool:
         """Remove at most 4,096 vectors of a space; return False if none is left."""
@@ -399,8 +399,8 @@ class SqliteVectors:
         """Rebuild the sketches; delete vectors without a row or of the wrong size."""
         self._tx.run(DELETE_BAD_VECTORS)
         for group, space_no, kind, bucket, _, _ in self._groups():
-            place = {"id": group, "space_no": space_no, "kind": kind, "bucket": bucket}
-            self._put_group(place, self._expected(kind, group))
+            group_key = {"id": group, "space_no": space_no, "kind": kind, "bucket": bucket}
+            self._put_group(group_key, self._expected(kind, group))
 
     def wrong_sketches(self) -> Iterator[tuple[str, int]]:
         """Yield kind and number of each bucket whose sketches differ from its vectors."""
@@ -411,12 +411,12 @@ class SqliteVectors:
 
     def _index(self, key: dict[str, Any], width: int) -> SketchIndex:
         """Return the sketches of the buckets *key*; cache large ones until the file changes."""
-        place = tuple(key.values())
-        if self._kept is not None and self._kept[0] == place and self._kept[1] == self._state():
+        buckets = tuple(key.values())
+        if self._kept is not None and self._kept[0] == buckets and self._kept[1] == self._state():
             return self._kept[2]
         index = SketchIndex(self._tx.all(SELECT_GROUPS, key), width)
         if index.size >= MIN_KEPT and index.size_bytes <= MAX_KEPT_BYTES:
-            self._kept = place, self._state(), index  # the moment of the read is set by now
+            self._kept = buckets, self._state(), index  # the moment of the read is set by now
         return index
 
     def _groups(self) -> Iterator[Row]:
@@ -429,9 +429,9 @@ class SqliteVectors:
         rows = self._tx.all(SELECT_MEMBERS, {"low": group, "high": group | SLOT_MASK})
         return {slot: codec_of(kind).sketch(vector) for slot, vector in rows}
 
-    def _group(self, place: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
+    def _group(self, group_key: dict[str, Any]) -> tuple[int | None, dict[int, bytes]]:
         """Return the id of a group and its sketches by slot; None and {} if it does not exist."""
-        row = self._tx.one(SELECT_GROUP, place)
+        row = self._tx.one(SELECT_GROUP, group_key)
         if row is None:
             return None, {}
         group, slots, planes = row
@@ -443,14 +443,14 @@ class SqliteVectors:
         ((last,),) = self._tx.all(SELECT_LAST_GROUP, {"low": low, "high": high})
         return int((low if last is None else last) + GROUP_SIZE)
 
-    def _put_group(self, place: dict[str, Any], sketches: dict[int, bytes]) -> None:
+    def _put_group(self, group_key: dict[str, Any], sketches: dict[int, bytes]) -> None:
         """Store the sketches of a group, or delete a group without any."""
         if not sketches:
-            self._tx.run(DELETE_GROUP, {"id": place["id"]})
+            self._tx.run(DELETE_GROUP, {"id": group_key["id"]})
             return
         slots = sorted(sketches)
         planes = to_planes([sketches[slot] for slot in slots])
-        self._tx.run(INSERT_GROUP, {**place, "slots": bytes(slots), "planes": planes})
+        self._tx.run(INSERT_GROUP, {**group_key, "slots": bytes(slots), "planes": planes})
 
     def _measure(
         self, query: dict[str, Any], ids: dict[int, int], limit: int
