@@ -413,21 +413,10 @@ def _no_uid(_now_ms: int) -> str:
 
 
 def _to_draft(message: Message) -> Draft:
-    return Draft(
-        message.role,
-        message.author,
-        message.text,
-        json_list(message.parts, "parts"),
-        message.external_id,
-        json_object(message.metadata, "metadata"),
-        message.created_ms,
-        message.uid,
-        message.writer,
-        bigrams_of(message.text),
-        "",
-        message.tokens,
-        message.counter,
-    )
+    same = {name: getattr(message, name) for name in Draft._fields if name in Message._fields}
+    same["parts"] = json_list(message.parts, "parts")
+    same["metadata"] = json_object(message.metadata, "metadata")
+    return Draft(**same, bigrams=bigrams_of(message.text), counted="")
 
 
 def find_same(
@@ -460,22 +449,11 @@ def says(message: Message, draft: Draft) -> bool:
 def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
     """Return the columns of a message, with their hash."""
     created_ms = now_ms if draft.created_ms is None else draft.created_ms
-    row = {
-        "id": row_id,
-        "uid": draft.uid or ids(now_ms),
-        "role": draft.role,
-        "author": draft.author,
-        "writer": draft.writer,
-        "text": draft.text,
-        "parts": draft.parts,
-        "external_id": draft.external_id,
-        "tokens": draft.tokens,
-        "counter": draft.counter,
-        "metadata": draft.metadata,
-        "created_ms": created_ms,
-        "bigrams": draft.bigrams,
-        "spans": date_spans(draft.text, created_ms),
-    }
+    row = draft._asdict()
+    row["id"] = row_id
+    row["uid"] = draft.uid or ids(now_ms)
+    row["created_ms"] = created_ms
+    row["spans"] = date_spans(draft.text, created_ms)
     row["content_hash"] = messages.hash_of(row)
     return row
 

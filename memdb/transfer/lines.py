@@ -87,14 +87,6 @@ class Item(Record):
     kind: str
     fields: dict[str, Any]
 
-    if not TYPE_CHECKING:  # each line of an import makes one
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            """Take the fields; naming each takes a fifth of the time."""
-            if kwargs or len(args) != len(self._fields):
-                args = self._complete(args, kwargs)
-            self.place, self.kind, self.fields = args
-
 
 class Group(Record):
     """

@@ -496,14 +496,6 @@ class MessageLine(Record):
     in_tree: bool = False
     after: str | None = None
 
-    if not TYPE_CHECKING:  # each line of an import makes one
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            """Take the fields; naming each takes a fifth of the time."""
-            if kwargs or len(args) != len(self._fields):
-                args = self._complete(args, kwargs)
-            self.place, self.session, self.seq, self.draft, self.in_tree, self.after = args
-
 
 def taken_by_another(line: MessageLine) -> InvalidInput:
     """Return the error for a line whose external id another message has."""
