@@ -675,7 +675,7 @@ class Services:
             services = (self.db, self.conversations, self.archivist, self.deletion)
             steps.append(("sessions", lambda: len(retain_sessions(*services, rules))))
         steps.append(("optimize", self.db.maintenance.merge))
-        steps.append(("checkpoint", self.db.maintenance.checkpoint))
+        steps.append(("checkpoint", self.db.checkpoint))
         return steps
 
     @property

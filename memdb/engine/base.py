@@ -310,9 +310,6 @@ class Maintenance(Protocol):
     def truncate_wal(self) -> list[str]:
         """Move the WAL into the file and remove its bytes; return what prevented it."""
 
-    def checkpoint(self) -> int:
-        """Move the WAL into the file; return the number of pages moved."""
-
     def list_migration_copies(self) -> Sequence[str]:
         """Return the paths of the copies that migrations left beside the file."""
 
@@ -468,6 +465,9 @@ class Engine(Protocol):
 
     def others(self) -> int | None:
         """Return a number that changes with commits of other connections; None if unknown now."""
+
+    def checkpoint(self) -> int:
+        """Move the WAL into the file; return the number of pages moved."""
 
     @property
     def maintenance(self) -> Maintenance:

@@ -331,6 +331,10 @@ class PostgresEngine(Opened):
     def others(self) -> None:
         """Return None: a server does not report whose commits they were."""
 
+    def checkpoint(self) -> int:
+        """Return 0: the server moves its WAL by itself."""
+        return 0
+
     @property
     def maintenance(self) -> PostgresMaintenance:
         """Checks and maintenance of the tables."""

@@ -255,10 +255,6 @@ class PostgresMaintenance:
         """Return nothing: the server decides when to drop its WAL, as a proof says (`probes`)."""
         return []
 
-    def checkpoint(self) -> int:
-        """Return 0: the server moves its WAL by itself."""
-        return 0
-
     def list_migration_copies(self) -> list[str]:
         """Return []: a migration on a server leaves no copy."""
         return []

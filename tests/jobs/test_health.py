@@ -226,7 +226,7 @@ def test_a_step_of_upkeep_that_fails_is_a_failure(
     """It is named, and gone after the next time."""
     db = open_db(":memory:")
     monkeypatch.setattr(
-        type(db._db.maintenance), "checkpoint", lambda _self: (_ for _ in ()).throw(OSError("disk"))
+        type(db._db), "checkpoint", lambda _self: (_ for _ in ()).throw(OSError("disk"))
     )
     with pytest.raises(memdb.StorageError, match="checkpoint"):
         db.jobs.run(due=True)

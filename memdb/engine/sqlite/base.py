@@ -39,8 +39,5 @@ if TYPE_CHECKING:
         pool: Any  # a ConnectionPool, whose module needs those that take this
         verify: Callable[[AnyTx], str]
 
-        def checkpoint(self) -> int:
-            """See `SqliteEngine.checkpoint`."""
-
         def pause_upkeep(self) -> Callable[[], None]:
             """See `SqliteEngine.pause_upkeep`."""

@@ -474,7 +474,8 @@ class SqliteEngine(Opened):
         """
         Move the WAL into the file, which is then complete until the next write.
 
-        Return the number of pages.
+        Return the number of pages. It does not wait for readers: pages that one still needs stay
+        until the next checkpoint.
         """
         self.pool.guard()
         self.refuse_read_only()

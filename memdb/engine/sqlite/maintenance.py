@@ -284,14 +284,6 @@ class SqliteMaintenance:
             sleep(TRUNCATE_WAIT_S)  # another process may be moving it just now
         return True
 
-    def checkpoint(self) -> int:
-        """
-        Move the WAL into the file and truncate it; return the number of pages moved.
-
-        It does not wait: pages that a reader still needs stay until the next checkpoint.
-        """
-        return self._db.checkpoint()
-
     def rebuild(self, derive: Callable[[AnyTx], None]) -> None:
         """Run *derive* and rebuild every full-text index, in one transaction."""
         with self._db.write() as tx:
