@@ -123,11 +123,14 @@ class Tx(Protocol):
     def read_number(self, sql: str, values: Values | None = None) -> int:
         """Return the first value of a query as a whole number, 0 without a row."""
 
-    def run(self, sql: str, values: Values | None = None) -> int:
-        """Run a statement and return how many rows it changed."""
+    def run(self, sql: str, values: Values | None = None) -> None:
+        """Run a statement. A server may raise its error at a later call, or at the commit."""
+
+    def count_changed(self, sql: str, values: Values | None = None) -> int:
+        """Run a statement and return how many rows it changed; waits for a server."""
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run a statement once per item of *rows*."""
+        """Run a statement once per item of *rows*, as `run` does."""
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows, given as values of *columns*, in the fastest way of the engine."""

@@ -286,14 +286,15 @@ class Tx(Asking):
         rows = self.all(sql, values)
         return rows[0] if rows else None
 
-    def run(self, sql: str, values: Values | None = None) -> int:
-        """Run a statement and return how many rows it changed."""
+    def run(self, sql: str, values: Values | None = None) -> None:
+        """Run a statement; a later call may raise its error."""
+        self.many(sql, (values or EMPTY,))
+
+    def count_changed(self, sql: str, values: Values | None = None) -> int:
+        """Run a statement, wait for it, and return how many rows it changed."""
         values = values or EMPTY
         statement = statement_of(sql)
         bound = statement.bind(values)
-        if statement.is_deferred:
-            self._send(statement, bound, values)
-            return 0
         _, answer = self._ask(statement, bound, values)
         self._note(statement, bound, None, changed=answer.count)
         return answer.count

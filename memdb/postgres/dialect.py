@@ -147,23 +147,6 @@ COMMON_LOCK = 0
 # Tables of the whole server whose rows are read, changed and written back.
 COMMON = frozenset(("settings",))
 
-# Statements of the tables whose number of changed rows somebody reads. All others that change
-# rows are sent without waiting for the answer (tests/postgres/test_dialect.py).
-COUNTED = frozenset(
-    (
-        *("archive.empty", "blobs.delete_stale"),
-        *("jobs.lease", "jobs.renew", "jobs.advance", "jobs.done", "jobs.fail"),
-        *("jobs.reschedule", "jobs.embed_missing", "jobs.embed_items", "links.reject"),
-        *("spaces.complete", "state.clear"),
-        *("state.insert", "state.delete", "summaries.condense"),
-    )
-)
-
-# Modules whose statements are waited for in any case: the engine's own, and those of copies.
-WAITED = frozenset(
-    "commits connection copies facts link maintenance probes schema tokens vectors words".split()
-)
-
 # Questions that are not asked: what is done after the answer "yes" does nothing if it is "no".
 ASSUMED: dict[str, tuple[int, ...]] = {"jobs.session_lacks": (1,)}
 
@@ -203,7 +186,6 @@ class Statement:
         by_owner: Whether it names an app and a user.
         is_common: Whether it uses a table of the whole server.
         is_control: Whether it begins or ends a part of a transaction.
-        is_deferred: Whether nobody waits for its answer.
         guessed: The statement with one more value, the expected seq: it fails if it would take
             another. None if it takes no seq.
         drawn: The statement that returns its value `drawn`; None if it has none.
@@ -225,7 +207,6 @@ class Statement:
         "guessed",
         "is_common",
         "is_control",
-        "is_deferred",
         "is_outside",
         "is_proving",
         "is_relying",
@@ -253,8 +234,6 @@ class Statement:
         self.is_outside = not self.writes and OUTSIDE.search(body) is not None
         self.place = next((one for one in PLACES if one in self.names), None)
         self.by_owner = "app" in self.names and "user" in self.names
-        module = "" if match is None else match[1]
-        self.is_deferred = self.writes and module not in WAITED and self.name not in COUNTED
         self.drawn = DRAWN.get(self.name)
         self.assumed = ASSUMED.get(self.name)
         is_guessed = self.name in GUESSED

@@ -301,7 +301,7 @@ def adopt(tx: Tx, found: Found) -> dict[str, int]:
         space = {"space_no": space_no, "model": model, "dim": dim, "metric": metric}
         note("embedding_spaces", run_if_accepted(tx, INSERT_SPACE, space | {"now_ms": tx.now_ms}))
     for what, sql in ADOPT.items():
-        count = tx.run(sql, {"now_ms": tx.now_ms} if ":now_ms" in sql else None)
+        count = tx.count_changed(sql, {"now_ms": tx.now_ms} if ":now_ms" in sql else None)
         if sql.split("*/", 1)[1].lstrip().startswith("INSERT"):
             note(what.split(" of ")[0], count)
     renew(tx, ADOPTING)

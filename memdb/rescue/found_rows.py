@@ -425,7 +425,7 @@ PUT_META = compose.update("found_rows.put_meta", "meta", "key = :key", "value")
 def run_if_accepted(tx: Tx, sql: str, values: dict[str, Any]) -> int:
     """Run a statement and return how many rows it changed, 0 if the schema refuses them."""
     try:
-        return tx.run(sql, values)
+        return tx.count_changed(sql, values)
     except StorageError as error:
         if not is_refused(error):
             raise
@@ -470,7 +470,7 @@ def delete_ids(tx: Tx, table: str, ids: Iterable[int]) -> None:
 
 def delete_summaries(tx: Tx, uids: list[str]) -> int:
     """Remove all summaries of the sessions of some summaries; return how many."""
-    return tx.run(DELETE_SUMMARIES, {"ids": uids}) if uids else 0
+    return tx.count_changed(DELETE_SUMMARIES, {"ids": uids}) if uids else 0
 
 
 def delete_segment(tx: Tx, session: int, first_seq: int) -> None:

@@ -261,7 +261,7 @@ def empty(tx: Tx, low: int, high: int) -> int:
 
     Return how many had some.
     """
-    return tx.run(UPDATE_EMPTIED, {"low": low, "high": high})
+    return tx.count_changed(UPDATE_EMPTIED, {"low": low, "high": high})
 
 
 def refill(tx: Tx, rows: Sequence[dict[str, Any]]) -> None:

@@ -240,7 +240,7 @@ def delete_if_unused(tx: Tx, *blob_nos: int) -> None:
 
 def delete_stale(tx: Tx) -> int:
     """Remove blobs without references, and those unfinished for a day; return how many."""
-    return tx.run(DELETE_STALE, {"before_ms": tx.now_ms - STALE_MS})
+    return tx.count_changed(DELETE_STALE, {"before_ms": tx.now_ms - STALE_MS})
 
 
 def damaged(tx: Tx) -> Iterable[int]:

@@ -402,31 +402,31 @@ def due(
 def lease(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
     """Take *job* for *lease_ms* and return it; None if another process has it, or it changed."""
     held = job.replace(lease_ms=tx.now_ms + lease_ms)
-    taken = tx.run(UPDATE_LEASE, {**held.key(), "now_ms": tx.now_ms}) > 0
+    taken = tx.count_changed(UPDATE_LEASE, {**held.key(), "now_ms": tx.now_ms}) > 0
     return held if taken else None
 
 
 def renew(tx: Tx, job: Job, lease_ms: int = LEASE_MS) -> Job | None:
     """Renew the lease of *job* for *lease_ms* and return it; None if another process has it now."""
     until_ms = tx.now_ms + lease_ms
-    renewed = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": until_ms}) > 0
+    renewed = tx.count_changed(UPDATE_RENEWED, {**job.key(), "until_ms": until_ms}) > 0
     return job.replace(lease_ms=until_ms) if renewed else None
 
 
 def release(tx: Tx, job: Job) -> Job | None:
     """Release *job*, which stays due, and return it; None if another process has it now."""
-    released = tx.run(UPDATE_RENEWED, {**job.key(), "until_ms": 0}) > 0
+    released = tx.count_changed(UPDATE_RENEWED, {**job.key(), "until_ms": 0}) > 0
     return job.replace(lease_ms=0) if released else None
 
 
 def advance(tx: Tx, job: Job, new_seq: int) -> bool:
     """Set *job* as done below *new_seq*, and release it; False if it changed meanwhile."""
-    return tx.run(UPDATE_NEXT_SEQ, {**job.key(), "new_seq": new_seq}) > 0
+    return tx.count_changed(UPDATE_NEXT_SEQ, {**job.key(), "new_seq": new_seq}) > 0
 
 
 def done(tx: Tx, job: Job) -> bool:
     """Remove *job*; False if it changed meanwhile."""
-    return tx.run(DELETE_JOB, job.key()) > 0
+    return tx.count_changed(DELETE_JOB, job.key()) > 0
 
 
 def fail(tx: Tx, job: Job, error: str, wait_ms: int | None = None) -> bool:
@@ -440,13 +440,13 @@ def fail(tx: Tx, job: Job, error: str, wait_ms: int | None = None) -> bool:
     if wait_ms is None:
         wait_ms = min(RETRY_MS << min(job.attempts, 20), MAX_RETRY_MS)
     values = {"error": error[:MAX_ERROR_CHARS], "due_ms": tx.now_ms + wait_ms}
-    return tx.run(UPDATE_FAILED, {**job.key(), **values}) > 0
+    return tx.count_changed(UPDATE_FAILED, {**job.key(), **values}) > 0
 
 
 def reschedule(tx: Tx, job: Job, wait_ms: int) -> bool:
     """Set work on the file as done, and due again after *wait_ms*; False if it changed."""
     values = {"now_ms": tx.now_ms, "due_ms": tx.now_ms + wait_ms}
-    return tx.run(UPDATE_DUE, {**job.key(), **values}) > 0
+    return tx.count_changed(UPDATE_DUE, {**job.key(), **values}) > 0
 
 
 def drop(tx: Tx, subject: str, low: int, high: int | None = None) -> None:
@@ -671,8 +671,8 @@ def add_missing(tx: Tx, space_no: int, *, again: bool = False) -> int:
         again: Also queue every entry, because its vector may belong to an earlier text.
     """
     values = {"space_no": space_no, "now_ms": tx.now_ms}
-    queued = tx.run(INSERT_MISSING, {**values, "again": int(again), "seq_mask": MAX_SEQ})
-    return queued + tx.run(INSERT_ITEMS, values)
+    queued = tx.count_changed(INSERT_MISSING, {**values, "again": int(again), "seq_mask": MAX_SEQ})
+    return queued + tx.count_changed(INSERT_ITEMS, values)
 
 
 def is_unfinished(tx: Tx, space_no: int) -> bool:

@@ -188,7 +188,7 @@ def delete_guesses(tx: Tx, span: tuple[int, int], entry_id: int) -> None:
 def reject(tx: Tx, newer_id: int, older_id: int) -> bool:
     """Mark a guess as wrong; False if there is none."""
     values = {"newer_id": newer_id, "older_id": older_id, "now_ms": tx.now_ms}
-    return tx.run(UPDATE_REJECTED, values) > 0
+    return tx.count_changed(UPDATE_REJECTED, values) > 0
 
 
 def put_rejected(tx: Tx, row: dict[str, Any]) -> None:

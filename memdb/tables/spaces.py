@@ -147,7 +147,7 @@ def complete(tx: Tx, space_no: int) -> list[int] | None:
         The spaces that are retired now; None if it was complete already.
     """
     values = {"space_no": space_no, "now_ms": tx.now_ms}
-    if not tx.run(UPDATE_COMPLETE, values):
+    if not tx.count_changed(UPDATE_COMPLETE, values):
         return None
     return [row[0] for row in tx.all(UPDATE_OTHERS_RETIRED, values)]
 

@@ -104,7 +104,7 @@ class StateRow(Record):
 def add(tx: Tx, row: StateRow) -> bool:
     """Add a value; False, and nothing changes, when the key has one."""
     values = {field: getattr(row, field) for field in StateRow._fields}
-    return tx.run(INSERT_STATE, values) > 0
+    return tx.count_changed(INSERT_STATE, values) > 0
 
 
 def list_page(
@@ -156,7 +156,7 @@ def put(tx: Tx, place: Place, given: Mapping[str, str]) -> None:
 
 def delete(tx: Tx, place: Place, key: str) -> bool:
     """Remove a key; False if the place has none such."""
-    return tx.run(DELETE_KEY, {**_named(place), "key": key}) > 0
+    return tx.count_changed(DELETE_KEY, {**_named(place), "key": key}) > 0
 
 
 def _named(place: Place) -> dict[str, str]:
@@ -171,7 +171,7 @@ def list_values(tx: Tx, app: str, user: str, session: str | None) -> list[Row]:
 
 def clear(tx: Tx, app: str, user: str, session: str | None) -> int:
     """Remove what hosts keep for a user, or for one session of theirs; how many values."""
-    return tx.run(DELETE_STATE, {"app": app, "user": user, "session": session})
+    return tx.count_changed(DELETE_STATE, {"app": app, "user": user, "session": session})
 
 
 def delete_keys(tx: Tx, app: str, user: str, keys: Iterable[tuple[str, str]]) -> None:

@@ -287,7 +287,7 @@ def add(tx: Tx, row: dict[str, Any]) -> None:
 def condense(tx: Tx, row: dict[str, Any]) -> int:
     """Mark the nodes one level below *row*, in its span, as covered by it; return how many."""
     place = {name: row[name] for name in ("id", "session_id", "first_seq", "last_seq")}
-    return tx.run(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
+    return tx.count_changed(UPDATE_CONDENSED, {**place, "source_depth": row["depth"] - 1})
 
 
 def hash_of(row: Mapping[str, Any]) -> bytes:

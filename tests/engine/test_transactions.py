@@ -161,7 +161,7 @@ def test_a_refused_statement_is_a_memdb_error_with_its_cause(database: SqliteEng
     assert keys(database) == ["a1"]
 
 
-@pytest.mark.parametrize("method", ["all", "one", "run"])
+@pytest.mark.parametrize("method", ["all", "one", "run", "count_changed"])
 def test_every_way_to_run_a_statement_translates_errors(
     database: SqliteEngine, method: str
 ) -> None:
@@ -178,13 +178,13 @@ def test_many_translates_errors(database: SqliteEngine) -> None:
     assert keys(database) == []
 
 
-def test_run_says_how_many_rows_it_changed(database: SqliteEngine) -> None:
+def test_count_changed_says_how_many_rows_it_changed(database: SqliteEngine) -> None:
     """Zero when none matched."""
     with database.write() as tx:
         tx.many(PUT, [{"key": key} for key in ("a1", "a2", "a3")])
 
-        assert tx.run("DELETE FROM meta WHERE key BETWEEN 'a1' AND 'a2'") == 2
-        assert tx.run("DELETE FROM meta WHERE key = 'a9'") == 0
+        assert tx.count_changed("DELETE FROM meta WHERE key BETWEEN 'a1' AND 'a2'") == 2
+        assert tx.count_changed("DELETE FROM meta WHERE key = 'a9'") == 0
 
 
 def test_one_gives_none_without_a_row(database: SqliteEngine) -> None:

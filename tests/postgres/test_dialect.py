@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from source_tree import FILES, nodes_of, statements_of
+from source_tree import FILES, statements_of
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName
 from memdb.postgres import vectors
 from memdb.postgres.dialect import (
     COMMON_LOCK,
-    COUNTED,
     OVERRIDES,
-    WAITED,
     Statement,
     _lock_of,
     to_array,
@@ -27,31 +23,6 @@ from memdb.postgres.maintenance import to_numbered
 from memdb.text.validate import shown_address
 
 SCOPE = 7 << 44
-
-
-def counted_statements() -> set[str]:
-    """Return the names of the statements of the tables whose count somebody reads."""
-    found = set()
-    for name in FILES:
-        if not name.startswith("tables/") or Path(name).stem in WAITED:
-            continue
-        constants = statements_of(name)
-        unread = {id(node.value) for node in nodes_of(name) if isinstance(node, ast.Expr)}
-        for node in nodes_of(name):
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "run"
-                and id(node) not in unread
-            ):
-                assert isinstance(node.args[0], ast.Name), ast.unparse(node)
-                found.add(constants[node.args[0].id].split(" ")[1])
-    return found
-
-
-def test_only_statements_whose_count_is_read_are_waited_for() -> None:
-    """A statement that gives its count to somebody is in COUNTED, and no other one."""
-    assert counted_statements() == COUNTED
 
 
 def test_each_override_stands_for_a_statement_of_the_tables() -> None:

@@ -525,14 +525,18 @@ class Tx(Asking):
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
 
-    def run(self, sql: str, values: Values | None = None) -> int:
-        """Run a statement and return how many rows it changed."""
+    def run(self, sql: str, values: Values | None = None) -> None:
+        """Run a statement."""
         if self._lost is not None:
             raise self._lost
         try:
             self._execute(sql, values).fetchall()
         except DRIVER_ERRORS as error:
             raise self._failed(error) from error
+
+    def count_changed(self, sql: str, values: Values | None = None) -> int:
+        """Run a statement and return how many rows it changed."""
+        self.run(sql, values)
         return self.raw.changes()
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:

@@ -371,7 +371,7 @@ class SqliteMaintenance:
     def accept_loss(self) -> bool:
         """Stop reporting that a WAL was missing; return whether one was."""
         with self._db.write() as tx:
-            return tx.run(DELETE_LOSS) > 0
+            return tx.count_changed(DELETE_LOSS) > 0
 
     def list_wal_readers(self) -> tuple[int, ...]:
         """
@@ -590,7 +590,7 @@ def _compare(tx: AnyTx, sql: str) -> int:
     """Compare an index with its rows; for messages, after moving the tail into the index."""
     if sql == CHECK_FTS["messages"]:
         tx.words.move_tail()
-    return tx.run(sql)
+    return tx.count_changed(sql)
 
 
 def _differing_indexes(run: Callable[[str], int]) -> Iterator[tuple[str, str]]:

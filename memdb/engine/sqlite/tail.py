@@ -158,7 +158,7 @@ class Tail:
 
     def move(self) -> None:
         """Add the words of all messages in the tail to the index."""
-        if self._tx.run(MOVE_TAIL):
+        if self._tx.count_changed(MOVE_TAIL):
             self.parts += 1
         self.clear()
 

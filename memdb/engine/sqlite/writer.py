@@ -164,12 +164,11 @@ class Writer(Tx):
                 self.roll_back()
                 raise
 
-    def run(self, sql: str, values: Values | None = None) -> int:
-        """Run a statement and return how many rows it changed."""
-        count = Tx.run(self, sql, values)
-        if sql not in _uncounted and count:
+    def run(self, sql: str, values: Values | None = None) -> None:
+        """Run a statement."""
+        Tx.run(self, sql, values)
+        if sql not in _uncounted and self.raw.changes():
             self._note(sql)
-        return count
 
     def many(self, sql: str, rows: Iterable[Values]) -> None:
         """Run a statement once per item of *rows*."""
