@@ -15,6 +15,8 @@ from memdb.models.record import Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from memdb.engine.base import Row
+
 NOTHING = "ON CONFLICT DO NOTHING"
 
 # The next number of a table: none comes back, also after its row is gone, if the table is one
@@ -29,8 +31,35 @@ NEXT_NUMBER = """(
 # By the text of a composed statement, the same statement without a digest.
 _without_digest: dict[str, str] = {}
 
-# Statements that `db.changes` does not count.
-_uncounted: set[str] = set()
+# By the text of a statement, what stands beside it.
+_notes: dict[str, Notes] = {}
+
+
+class Notes(Record):
+    """
+    Properties of a statement that its SQL does not show.
+
+    Attributes:
+        is_counted: Whether `db.changes` counts the rows that it changes.
+        takes_seqs: Whether it locks the row of a session and returns the last of its next seqs, so
+            an engine may guess the answer.
+        sets_seqs: Whether it changes the last seq of sessions in another way.
+        outdates_known: Whether it makes answers in `Tx.known` outdated, for other connections too.
+        needs_known: Whether an empty result may mean that an answer in `Tx.known` was outdated.
+        assumed: A row that an engine may assume as the answer, because the call then writes nothing
+            if there is none; None if it must run the statement.
+    """
+
+    is_counted: bool = True
+    takes_seqs: bool = False
+    sets_seqs: bool = False
+    outdates_known: bool = False
+    needs_known: bool = False
+    assumed: Row | None = None
+
+
+PLAIN = Notes()
+UNCOUNTED = Notes(is_counted=False)  # the reason stands beside its use
 
 
 class Conflict(Record):
@@ -48,14 +77,14 @@ class Conflict(Record):
     where: str
 
 
-def leave_uncounted(sql: str) -> None:
-    """Note a statement that `db.changes` does not count; the reason stands beside the call."""
-    _uncounted.add(sql)
+def annotate(sql: str, notes: Notes) -> None:
+    """Put notes beside a statement."""
+    _notes[sql] = notes
 
 
-def is_uncounted(sql: str) -> bool:
-    """Return whether `db.changes` does not count a statement."""
-    return sql in _uncounted
+def notes_of(sql: str) -> Notes:
+    """Return the notes of a statement."""
+    return _notes.get(sql, PLAIN)
 
 
 def without_digest(sql: str) -> str:

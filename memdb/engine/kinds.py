@@ -2,7 +2,7 @@
 Map statements to the kind of row that they change, for `db.changes` in both engines.
 
 Each statement begins with its name, which contains the table that it writes to. Some changes are
-not counted (`compose.leave_uncounted`). A new message or session is not counted, because the length
+not counted (`compose.Notes`). A new message or session is not counted, because the length
 of its session shows it. So counting costs an append nothing. Jobs, vectors and counts of use are
 not counted either, because they are no content.
 """
@@ -30,7 +30,7 @@ KINDS = {
 def kind_of(sql: str) -> str | None:
     """Return the kind of row that a statement changes; None for one that is not counted."""
     name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
-    return None if compose.is_uncounted(sql) else KINDS.get(name.partition(".")[0])
+    return KINDS.get(name.partition(".")[0]) if compose.notes_of(sql).is_counted else None
 
 
 def kind_loaded(table: str) -> str | None:

@@ -21,7 +21,7 @@ from memdb.errors import Busy, MemDBError, StorageError
 from memdb.models.ids import MAX_SCOPE_NO
 from memdb.postgres import commits, driver
 from memdb.postgres.binary import copy_rows
-from memdb.postgres.dialect import NUMBERED, UNGUESSED, Statement, statement_of
+from memdb.postgres.dialect import NUMBERED, Statement, statement_of
 from memdb.postgres.facts import Facts
 from memdb.postgres.link import Tries
 from memdb.postgres.vectors import PostgresVectors
@@ -222,9 +222,9 @@ class Tx(Asking):
         rows, _ = self._ask(statement, bound, values)
         if not statement.is_outside:
             self._note(statement, bound, rows, changed=len(rows))
-        if rows and statement.is_proving:
+        if rows and statement.notes.takes_seqs:
             self._facts.prove_session(values["id"])
-        elif statement.is_relying and not rows:
+        elif statement.notes.needs_known and not rows:
             for asked, of_it in self._facts.comparisons():
                 compared = statement_of(asked)
                 self._ask(compared, compared.bind(of_it), of_it)
@@ -281,7 +281,7 @@ class Tx(Asking):
 
     def one(self, sql: str, values: Values | None = None) -> Row | None:
         """Return the first row of a query, None if there is none."""
-        if self._writes and (assumed := statement_of(sql).assumed) is not None:
+        if self._writes and (assumed := statement_of(sql).notes.assumed) is not None:
             return assumed
         rows = self.all(sql, values)
         return rows[0] if rows else None
@@ -339,8 +339,8 @@ class Tx(Asking):
             if statement.writes:
                 self._has_changed = True
                 self._facts.changed += not statement.is_control
-                self._is_unsettling |= statement.is_unsettling
-                if statement.name in UNGUESSED:
+                self._is_unsettling |= statement.notes.outdates_known
+                if statement.notes.sets_seqs:
                     self._facts.guesses.forget()
             for lock in statement.locks(values):
                 if lock not in self._locks:

@@ -147,31 +147,12 @@ COMMON_LOCK = 0
 # Tables of the whole server whose rows are read, changed and written back.
 COMMON = frozenset(("settings",))
 
-# Questions that are not asked: what is done after the answer "yes" does nothing if it is "no".
-ASSUMED: dict[str, tuple[int, ...]] = {"jobs.session_lacks": (1,)}
-
-# Statements that find nothing if a fact was untrue: then the facts are compared at once.
-RELYING = frozenset(("sessions.advance", "sessions.last_seq"))
-
-# Statements that take the next seqs of a session, and what lets one fail if it takes others than
-# were guessed (`facts`).
-GUESSED = frozenset(("sessions.advance",))
+# What lets a statement fail if it takes other seqs than were guessed (`facts`).
 GUESSING = """/* dialect.guessed */
 WITH taken AS (
 {statement})
 SELECT ln(count(*)) FROM taken WHERE last_seq = CAST(:guessed AS BIGINT)
 """
-
-# Statements that give out seqs in another way.
-UNGUESSED = frozenset(("sessions.raise_seq", "sessions.delete", "checks.last_seqs"))
-
-# Of these, those that lock the row of the session that they find: so it is there.
-PROVING = frozenset(("sessions.advance",))
-
-# Statements that make what `Tx.known` holds untrue, for other connections too.
-UNSETTLING = frozenset(
-    ("sessions.delete", "spaces.delete_space", "spaces.retire_others", "spaces.abandon")
-)
 
 
 class Statement:
@@ -182,6 +163,7 @@ class Statement:
         name: The name in its first line, "" for none.
         sql: The text, with `$n` for its values.
         names: The names of the values, in order.
+        notes: What stands beside the portable statement.
         place: The value that says what it is about, one of PLACES; None if none does.
         by_owner: Whether it names an app and a user.
         is_common: Whether it uses a table of the whole server.
@@ -189,10 +171,6 @@ class Statement:
         guessed: The statement with one more value, the expected seq: it fails if it would take
             another. None if it takes no seq.
         drawn: The statement that returns its value `drawn`; None if it has none.
-        assumed: The row that is assumed as the answer; None if the server is asked.
-        is_proving: Whether a returned row proves that the session `id` exists until the end.
-        is_relying: Whether an empty result may mean that a fact was outdated.
-        is_unsettling: Whether it may make answers in `Tx.known` outdated.
         kind: Kind of the rows that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
         is_outside: Whether its answer is not part of the transaction. Such an effect stays if the
@@ -201,20 +179,17 @@ class Statement:
     """
 
     __slots__ = (
-        "assumed",
         "by_owner",
         "drawn",
         "guessed",
         "is_common",
         "is_control",
         "is_outside",
-        "is_proving",
-        "is_relying",
-        "is_unsettling",
         "kind",
         "may_miss",
         "name",
         "names",
+        "notes",
         "place",
         "sql",
         "writes",
@@ -223,6 +198,7 @@ class Statement:
     def __init__(self, portable: str) -> None:
         """Translate a statement."""
         match, kind = NAME.match(portable), kind_of(portable)
+        self.notes = compose.notes_of(portable)
         portable = compose.without_digest(portable)
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
         words = OVERRIDES.get(self.name) or vectors.OVERRIDES.get(self.name, portable)
@@ -235,12 +211,9 @@ class Statement:
         self.place = next((one for one in PLACES if one in self.names), None)
         self.by_owner = "app" in self.names and "user" in self.names
         self.drawn = DRAWN.get(self.name)
-        self.assumed = ASSUMED.get(self.name)
-        is_guessed = self.name in GUESSED
-        self.guessed: Any = Statement(GUESSING.format(statement=portable)) if is_guessed else None
-        self.is_proving = self.name in PROVING
-        self.is_relying = self.name in RELYING
-        self.is_unsettling = self.name in UNSETTLING
+        self.guessed: Any = None
+        if self.notes.takes_seqs:
+            self.guessed = Statement(GUESSING.format(statement=portable))
         self.is_common = match is not None and match[1] in COMMON
         self.kind = kind if self.writes else None
         self.may_miss = not body.startswith("INSERT") or MISSES.search(body) is not None

@@ -252,7 +252,7 @@ INSERT_TOMBSTONE = compose.insert(
     deleted_ms=":now_ms",
     otherwise=compose.conflict("scope_no, uid", "deleted_ms"),
 )
-compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
+compose.annotate(INSERT_TOMBSTONE, compose.UNCOUNTED)  # beside the deletion
 
 
 # The sessions with names behind one of them, and the names of one in a range.

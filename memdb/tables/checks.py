@@ -490,6 +490,7 @@ UPDATE_SPANS = {
 UPDATE_LAST_SEQS = compose.update(
     "checks.last_seqs", "sessions", f"last_seq < coalesce({LAST_SEQ}, 0)", last_seq=LAST_SEQ
 )
+compose.annotate(UPDATE_LAST_SEQS, compose.Notes(sets_seqs=True))
 
 UPDATE_COUNTS = compose.update(
     "checks.counts",

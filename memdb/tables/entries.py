@@ -228,7 +228,7 @@ SELECT uid, 'entry', scope_no, CAST(id AS TEXT), :now_ms FROM entries WHERE id =
 """,
     compose.conflict("scope_no, uid", "deleted_ms"),
 )
-compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
+compose.annotate(INSERT_TOMBSTONE, compose.UNCOUNTED)  # beside the deletion
 
 
 SELECT_FROM = """/* entries.from_session */
@@ -567,7 +567,7 @@ UPDATE_USED = compose.update(
     use_count="use_count + :times",
     last_used_ms="CASE WHEN last_used_ms > :used_ms THEN last_used_ms ELSE :used_ms END",
 )
-compose.leave_uncounted(UPDATE_USED)  # looking changes nothing
+compose.annotate(UPDATE_USED, compose.UNCOUNTED)  # looking changes nothing
 
 # The number of entries of a range, then the ids of those that are left out: usually few.
 SELECT_LEFT_OUT = f"""/* entries.left_out */

@@ -198,7 +198,7 @@ UPDATE_ITEM = compose.update(
 UPDATE_EXPIRY = compose.update(
     "items.refresh", "items", f"{IN_IDS} AND ttl_ms IS NOT NULL", expires_ms=":now_ms + ttl_ms"
 )
-compose.leave_uncounted(UPDATE_EXPIRY)  # looking changes nothing
+compose.annotate(UPDATE_EXPIRY, compose.UNCOUNTED)  # looking changes nothing
 
 SELECT_WRITTEN = compose.select(
     "items.written",

@@ -74,6 +74,7 @@ WHERE
   )
 LIMIT 1
 """
+compose.annotate(SELECT_SESSION_LACKS, compose.Notes(assumed=(1,)))
 
 # The text of an entry or item that changed.
 INSERT_TEXT = compose.insert_select(

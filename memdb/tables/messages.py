@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 COUNTER = "nullif(:counter, 'cl100k_base')"
 
 INSERT_MESSAGE = compose.insert("messages.insert", "messages", uid=":uid_bytes", counter=COUNTER)
-compose.leave_uncounted(INSERT_MESSAGE)  # its session is longer
+compose.annotate(INSERT_MESSAGE, compose.UNCOUNTED)  # its session is longer
 
 # The fields of a Message in their order, each as its column but for those that are made of others.
 COLUMNS = tuple("id" if name == "row_id" else name for name in Message._fields)

@@ -49,14 +49,14 @@ UPDATE_NEXT_NO = compose.update(
     last_session_no="last_session_no + 1",
     returning="last_session_no",
 )
-compose.leave_uncounted(UPDATE_NEXT_NO)  # before one is made
+compose.annotate(UPDATE_NEXT_NO, compose.UNCOUNTED)  # before one is made
 
 INSERT_SESSION = compose.insert(
     "sessions.insert",
     "sessions",
     "id, scope_no, uid, name, title, metadata, created_ms, updated_ms, bigrams",
 )
-compose.leave_uncounted(INSERT_SESSION)  # there is one more
+compose.annotate(INSERT_SESSION, compose.UNCOUNTED)  # there is one more
 
 INSERT_BRANCH = compose.insert(
     "sessions.insert_branch",
@@ -66,13 +66,14 @@ INSERT_BRANCH = compose.insert(
 """,
     last_seq=":leaves_at",
 )
-compose.leave_uncounted(INSERT_BRANCH)  # there is one more
+compose.annotate(INSERT_BRANCH, compose.UNCOUNTED)  # there is one more
 
 SELECT_ID = """/* sessions.find */
 SELECT id FROM sessions WHERE scope_no = :scope_no AND name = :name AND branch = :branch
 """
 
 SELECT_LAST_SEQ = compose.select("sessions.last_seq", "last_seq", "sessions", "id = :id")
+compose.annotate(SELECT_LAST_SEQ, compose.Notes(needs_known=True))
 
 SELECT_BY_NAME = """/* sessions.by_name */
 SELECT id FROM sessions
@@ -252,7 +253,10 @@ UPDATE_LAST_SEQ = compose.update(
     tokens="tokens + :tokens",
     returning="last_seq",
 )
-compose.leave_uncounted(UPDATE_LAST_SEQ)  # its session is longer
+# Its session is longer.
+compose.annotate(
+    UPDATE_LAST_SEQ, compose.Notes(is_counted=False, takes_seqs=True, needs_known=True)
+)
 
 UPDATE_COUNTS = compose.update(
     "sessions.count",
@@ -262,7 +266,7 @@ UPDATE_COUNTS = compose.update(
     tokens="tokens + :tokens",
     archived_count="archived_count + :archived",
 )
-compose.leave_uncounted(UPDATE_COUNTS)  # beside what it counts
+compose.annotate(UPDATE_COUNTS, compose.UNCOUNTED)  # beside what it counts
 
 UPDATE_EMPTY = compose.update(
     "sessions.set_empty",
@@ -324,9 +328,11 @@ UPDATE_SEQ_TO = compose.update(
     "updated_ms",
     last_seq="CASE WHEN last_seq < :last_seq THEN :last_seq ELSE last_seq END",
 )
-compose.leave_uncounted(UPDATE_SEQ_TO)  # its session is longer
+# Its session is longer.
+compose.annotate(UPDATE_SEQ_TO, compose.Notes(is_counted=False, sets_seqs=True))
 
 DELETE_SESSION = compose.delete("sessions.delete", "sessions", "id = :id")
+compose.annotate(DELETE_SESSION, compose.Notes(outdates_known=True))
 
 INSERT_TOMBSTONE = compose.insert_select(
     "sessions.insert_tombstone",
@@ -344,7 +350,7 @@ WHERE id = :id
 """,
     compose.conflict("scope_no, uid", "deleted_ms"),
 )
-compose.leave_uncounted(INSERT_TOMBSTONE)  # beside the deletion
+compose.annotate(INSERT_TOMBSTONE, compose.UNCOUNTED)  # beside the deletion
 
 
 class Card(Record):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # The model of the spaces whose vectors callers give: no embedder fills them.
 GIVEN = "(given)"
 
+OUTDATING = compose.Notes(outdates_known=True)  # a space was known to get vectors
+
 SELECT_SPACE = """/* spaces.find_space */
 SELECT space_no, model, dim, complete_ms IS NOT NULL, retired_ms IS NOT NULL
 FROM embedding_spaces
@@ -77,6 +79,7 @@ UPDATE_OTHERS_RETIRED = compose.update(
     retired_ms=":now_ms",
     returning="space_no",
 )
+compose.annotate(UPDATE_OTHERS_RETIRED, OUTDATING)
 
 UPDATE_REVIVED = compose.update(
     "spaces.revive", "embedding_spaces", "space_no = :space_no", retired_ms="NULL"
@@ -89,8 +92,10 @@ UPDATE_ABANDONED = compose.update(
     complete_ms="NULL",
     retired_ms=":now_ms",
 )
+compose.annotate(UPDATE_ABANDONED, OUTDATING)
 
 DELETE_SPACE = compose.delete("spaces.delete_space", "embedding_spaces", "space_no = :space_no")
+compose.annotate(DELETE_SPACE, OUTDATING)
 
 SELECT_NUMBERS = """/* spaces.list_numbers */
 SELECT space_no, model, dim FROM embedding_spaces ORDER BY model, dim, space_no
