@@ -217,12 +217,7 @@ class Host:
             self._owner, self._name, budget_tokens, query, scope_messages=False
         )
 
-    def window(
-        self,
-        *,
-        last: int | None = None,
-        budget_tokens: int | None = None,
-    ) -> ContextWindow:
+    def window(self, *, last: int | None = None, budget_tokens: int | None = None) -> ContextWindow:
         """
         Return the newest messages within both limits, oldest of them first.
 

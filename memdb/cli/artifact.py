@@ -119,9 +119,7 @@ plain(
 
 
 @verb(
-    "memdb artifact versions agent.db menu.md --session trip",
-    of=artifact,
-    like=Artifacts.versions,
+    "memdb artifact versions agent.db menu.md --session trip", of=artifact, like=Artifacts.versions
 )
 @session_option
 def versions(call: Call, name: str, session: str | None = None) -> None:

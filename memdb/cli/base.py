@@ -20,15 +20,7 @@ from memdb.cli import discard_output
 from memdb.cli.command import BY_OPTION, FILE, KEY_FILE, TEXT, VALUE, Command, is_file
 from memdb.cli.defaults import shown_path
 from memdb.cli.options import JSON, SCOPE_OPTIONS, params_of, parsed, text_or_stdin
-from memdb.cli.output import (
-    flush,
-    is_terminal,
-    note,
-    one_line,
-    print_json,
-    print_records,
-    say,
-)
+from memdb.cli.output import flush, is_terminal, note, one_line, print_json, print_records, say
 from memdb.errors import FileError, InvalidInput, NotFound, ReadOnly, StorageError
 from memdb.text.validate import check_path, is_address
 

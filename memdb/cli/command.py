@@ -14,14 +14,7 @@ import click
 from memdb.cli import discard_output
 from memdb.cli.defaults import default_file, read_config, shown_path
 from memdb.cli.output import clean, flush, note, print_json
-from memdb.errors import (
-    LET_THROUGH,
-    AlreadyExists,
-    FileError,
-    MemDBError,
-    NotFound,
-    SecretFound,
-)
+from memdb.errors import LET_THROUGH, AlreadyExists, FileError, MemDBError, NotFound, SecretFound
 from memdb.models.keys import KEY_FILE_VARIABLE
 
 if TYPE_CHECKING:

@@ -26,13 +26,7 @@ from memdb.cli.output import (
     shorten,
     when,
 )
-from memdb.cli.records import (
-    edited,
-    entry_of,
-    open_session,
-    session_named,
-    unchanged,
-)
+from memdb.cli.records import edited, entry_of, open_session, session_named, unchanged
 from memdb.models.ids import system_clock
 from memdb.models.record import counted
 
@@ -226,12 +220,7 @@ def print_entry(found: Entry) -> None:
     print_facts([*_facts(found, f"{FACTS} {TIMES}"), state], "  ")
 
 
-plain(
-    Entries.revert,
-    "memdb entry revert agent.db home_city 1",
-    of=entry,
-    shows=print_entry,
-)
+plain(Entries.revert, "memdb entry revert agent.db home_city 1", of=entry, shows=print_entry)
 
 
 @verb(

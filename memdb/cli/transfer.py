@@ -14,15 +14,7 @@ from memdb.cli.base import DEFAULT_APP, refuse_user, size_of, verb
 from memdb.cli.command import STOPPED
 from memdb.cli.defaults import shown_path
 from memdb.cli.options import embedder_option, replace_option
-from memdb.cli.output import (
-    Column,
-    Line,
-    clean,
-    note,
-    one_line,
-    print_json_line,
-    print_table,
-)
+from memdb.cli.output import Column, Line, clean, note, one_line, print_json_line, print_table
 from memdb.cli.records import session_named
 from memdb.errors import Corrupt, InvalidInput, MemDBError
 from memdb.models.record import counted
@@ -352,12 +344,7 @@ def _echo_document(db: MemDB, user: str | None, app: str, chosen: ExportFormat) 
             shutil.copyfileobj(file, sys.stdout.buffer)
 
 
-@verb(
-    "memdb copy agent.db new.db",
-    "memdb copy agent.db new.db --dry-run",
-    file=False,
-    scope=False,
-)
+@verb("memdb copy agent.db new.db", "memdb copy agent.db new.db --dry-run", file=False, scope=False)
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 @click.option("--dry-run", is_flag=True, help="Count what would be copied, and store nothing.")

@@ -99,12 +99,7 @@ def kind_of(source: str | os.PathLike[str]) -> str | None:
 def _locomo(path: Path) -> Iterator[dict[str, Any]]:
     for name, talk in _talks(path):
         messages = [
-            {
-                "type": "message",
-                "scope": name,
-                **item.fields,
-                "id": item.fields["external_id"],
-            }
+            {"type": "message", "scope": name, **item.fields, "id": item.fields["external_id"]}
             for item in locomo.read(talk)
         ]
         for line in messages:
@@ -126,9 +121,7 @@ def _talks(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _questions(
-    scope: str,
-    asked: Iterable[dict[str, Any]],
-    messages: Iterable[dict[str, Any]],
+    scope: str, asked: Iterable[dict[str, Any]], messages: Iterable[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     known = {line["id"] for line in messages}
     for place, one in enumerate(asked):

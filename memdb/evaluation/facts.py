@@ -254,10 +254,7 @@ def _in_order(place: _Place, group: list[Case]) -> Iterator[tuple[Case, int]]:
 
 
 def _asked(
-    place: _Place,
-    scope: Scope,
-    group: list[Case],
-    which_of: Callable[[Hit, Case], int | None],
+    place: _Place, scope: Scope, group: list[Case], which_of: Callable[[Hit, Case], int | None]
 ) -> Iterator[tuple[Case, str, bool]]:
     """Ask the question of each case a day after the last statement, and judge the answers."""
     place.clock.now_ms += DAY_MS

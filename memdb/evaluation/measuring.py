@@ -30,14 +30,7 @@ from memdb.models.messages import NewMessage
 from memdb.models.record import Record, numbered
 from memdb.search.request import search_request
 from memdb.search.service import SearchService
-from memdb.search.weights import (
-    DOCUMENTS,
-    MESSAGES,
-    SPREADS,
-    STATIC_MODEL,
-    Weights,
-    for_messages,
-)
+from memdb.search.weights import DOCUMENTS, MESSAGES, SPREADS, STATIC_MODEL, Weights, for_messages
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -87,9 +80,7 @@ def fitted(arm: Arm, model: str | None) -> Arm:
     What the arm changes in the weights of the built-in table it changes in those
     of *model* too.
     """
-    return arm.replace(
-        messages=for_messages(model).replace(**_changes(arm.messages, MESSAGES)),
-    )
+    return arm.replace(messages=for_messages(model).replace(**_changes(arm.messages, MESSAGES)))
 
 
 def _changes(weights: Weights, default: Weights) -> dict[str, Any]:
@@ -435,10 +426,7 @@ def report(
             groups.setdefault((answer.arm, answer.level, category), []).append(answer)
     for arm, _, _ in groups:
         order.setdefault(arm, len(order))  # others than memdb's, in the order they were asked
-    keys = sorted(
-        groups,
-        key=lambda key: (order[key[0]], LEVELS.index(key[1]), key[2] != ALL, key),
-    )
+    keys = sorted(groups, key=lambda key: (order[key[0]], LEVELS.index(key[1]), key[2] != ALL, key))
     results = [result(*key, groups[key]) for key in keys if key[1] != LEVELS[-1]]
     return {
         "configuration": configuration(data, arms, embedder),

@@ -21,15 +21,7 @@ from weakref import WeakSet
 
 import memdb
 from memdb.adapters.host import HostFile, loaded_ports, pin_of, user_name
-from memdb.errors import (
-    Closed,
-    FileError,
-    InvalidInput,
-    MemDBError,
-    NotFound,
-    ReadOnly,
-    TooLarge,
-)
+from memdb.errors import Closed, FileError, InvalidInput, MemDBError, NotFound, ReadOnly, TooLarge
 from memdb.folder.due import DueFile
 from memdb.models.ids import system_clock
 from memdb.models.record import Record

@@ -376,8 +376,4 @@ def quoted(text: str) -> str:
     return "\n".join(f"> {line}" if line else ">" for line in harmless.split("\n"))
 
 
-WRITERS: dict[str, Writer] = {
-    "markdown": write_markdown,
-    "html": write_html,
-    "csv": write_csv,
-}
+WRITERS: dict[str, Writer] = {"markdown": write_markdown, "html": write_html, "csv": write_csv}

@@ -178,12 +178,7 @@ class LLMEmbedder(_LLMPlugin, SizedEmbedder):
     __slots__ = ("_dim", "_timeout_s")
 
     def __init__(
-        self,
-        name: str,
-        *,
-        dim: int | None = None,
-        timeout_s: float = 60.0,
-        key: str | None = None,
+        self, name: str, *, dim: int | None = None, timeout_s: float = 60.0, key: str | None = None
     ) -> None:
         """
         Find the model *name*.

@@ -59,12 +59,7 @@ NOT_TAKEN = ("meta", "changes", "synced")
 SCOPE_NAMES, SESSION_NAMES = "sqlite_autoindex_scopes_1", "sqlite_autoindex_sessions_1"
 SPACE_NAMES = "sqlite_autoindex_embedding_spaces_1"
 
-CLASSES = {
-    "INTEGER": (int,),
-    "TEXT": (str,),
-    "BLOB": (bytes,),
-    "REAL": (float, int),
-}
+CLASSES = {"INTEGER": (int,), "TEXT": (str,), "BLOB": (bytes,), "REAL": (float, int)}
 
 
 class Shape(Record):

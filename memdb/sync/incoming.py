@@ -48,13 +48,7 @@ from memdb.text.validate import json_object
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import messages as message_lines
 from memdb.transfer import others
-from memdb.transfer.lines import (
-    REFUSALS,
-    Item,
-    Target,
-    TargetSession,
-    place_name,
-)
+from memdb.transfer.lines import REFUSALS, Item, Target, TargetSession, place_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -207,12 +201,7 @@ class _ChunkWriter:
     """One chunk, in its transaction."""
 
     def __init__(
-        self,
-        merge: Merge,
-        tx: Tx,
-        owner: ScopeRef | None,
-        scope_no: int,
-        read: dict[int, Any],
+        self, merge: Merge, tx: Tx, owner: ScopeRef | None, scope_no: int, read: dict[int, Any]
     ) -> None:
         self._merge = merge
         self._tx = tx
@@ -353,10 +342,7 @@ class _ChunkWriter:
     # What is new or changed.
 
     def _each(
-        self,
-        kind: str,
-        lines: list[Line],
-        write: Callable[[Line, Any, Stand], None],
+        self, kind: str, lines: list[Line], write: Callable[[Line, Any, Stand], None]
     ) -> None:
         """
         Write each line whole, or not at all with a reason.

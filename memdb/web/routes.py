@@ -32,13 +32,7 @@ from memdb.models.reports import SessionHead
 from memdb.web.bytes import OCTETS, Chunks, Download, download_headers
 from memdb.web.errors import Refused, from_error
 from memdb.web.formats import lines_of
-from memdb.web.parameters import (
-    KINDS,
-    owner_kind,
-    parameters_of,
-    read_json,
-    read_query,
-)
+from memdb.web.parameters import KINDS, owner_kind, parameters_of, read_json, read_query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -357,11 +351,7 @@ class Api:
         return route.call(db, arguments, expected=expected)
 
     def _expected(
-        self,
-        db: MemDB,
-        current: Route,
-        arguments: Mapping[str, Any],
-        headers: Mapping[str, str],
+        self, db: MemDB, current: Route, arguments: Mapping[str, Any], headers: Mapping[str, str]
     ) -> Any:
         """
         Return the version that `If-Match` names, or the row if it has none; 0 for a new row.

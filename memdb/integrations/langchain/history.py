@@ -155,11 +155,7 @@ class MemdbRetriever(FileOwner, BaseRetriever):
         """Open the file."""
         super().model_post_init(context)
         self._file = OpenFile(
-            self.source,
-            framework="langchain",
-            user=self.user,
-            app=self.app,
-            **self.open_options,
+            self.source, framework="langchain", user=self.user, app=self.app, **self.open_options
         )
 
     def _get_relevant_documents(

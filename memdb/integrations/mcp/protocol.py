@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING
 from memdb import __version__
 from memdb.adapters.schemas import check_value
 from memdb.errors import InvalidInput
-from memdb.integrations.mcp.door import (
-    INSTRUCTIONS,
-    INVALID_PARAMS,
-    PARAMS,
-    Refused,
-    takes,
-)
+from memdb.integrations.mcp.door import INSTRUCTIONS, INVALID_PARAMS, PARAMS, Refused, takes
 from memdb.integrations.mcp.tools import text
 
 if TYPE_CHECKING:

@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.25
 ALL = ""  # means the list of resources
-WANTED = (
-    "toolsListChanged",
-    "promptsListChanged",
-    "resourcesListChanged",
-    "resourceSubscriptions",
-)
+WANTED = ("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions")
 
 
 class Caller(Protocol):

@@ -514,11 +514,7 @@ TOOLS = (
             },
             after=number("Continue behind this message number", minimum=0, default=0),
         ),
-        whole(
-            summaries=many(OBJECT),
-            messages=MESSAGES,
-            next=number("0: that was all"),
-        ),
+        whole(summaries=many(OBJECT), messages=MESSAGES, next=number("0: that was all")),
         _expand,
         read_only=True,
         is_logged=True,
