@@ -153,7 +153,8 @@ def insert(
         otherwise: `NOTHING` or a `conflict`.
         returning: What RETURNING gives.
         numbered: The key column, if the engine numbers the rows. The digest needs the number before
-            the row exists, so in a file the statement takes the next number.
+            the row exists, so in a file the statement takes the next number. The form without a
+            digest binds it as `next_` and the name of the column.
         given: The values of other columns, in SQL.
     """
     found = read_columns()[table]
@@ -161,8 +162,9 @@ def insert(
 
     def build(*, with_digest: bool) -> str:
         row = dict(values)
-        if with_digest and numbered:
-            row[numbered] = NEXT_NUMBER.format(table=table, key=numbered)
+        if numbered:
+            number = NEXT_NUMBER.format(table=table, key=numbered)
+            row[numbered] = number if with_digest else f":next_{numbered}"
         if with_digest:
             row["digest"] = found.digest_of(found.defaults | row)
         return (

@@ -21,7 +21,7 @@ from memdb.errors import Busy, MemDBError, StorageError
 from memdb.models.ids import MAX_SCOPE_NO
 from memdb.postgres import commits, driver
 from memdb.postgres.binary import copy_rows
-from memdb.postgres.dialect import NUMBERED, Statement, statement_of
+from memdb.postgres.dialect import DRAWN, NUMBERED, Statement, statement_of
 from memdb.postgres.facts import Facts
 from memdb.postgres.link import Tries
 from memdb.postgres.vectors import PostgresVectors
@@ -211,7 +211,7 @@ class Tx(Asking):
         if statement.guessed is not None and self._writes:
             return self._take_seqs(statement, values)
         if statement.drawn is not None:
-            values = {**values, "drawn": self._draw(statement.drawn)}
+            values = {**values, statement.drawn: self._draw(DRAWN[statement.drawn])}
         return self._all(statement, values)
 
     def _all(self, statement: Statement, values: Values) -> list[Row]:

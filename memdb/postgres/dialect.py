@@ -68,23 +68,8 @@ OUTSIDE = re.compile(r"\b(nextval|setval|next_scope_no|scope_numbers|pg_total_re
 
 # Statements in words of PostgreSQL, by name; those that read vectors are in `vectors`.
 OVERRIDES = {
-    "scopes.insert": """/* dialect.insert_scope */
-INSERT INTO scopes (scope_no, uid, app, user_name, created_ms)
-VALUES (:drawn, :uid, :app, :user, :created_ms)
-RETURNING scope_no
-""",
     "scopes.last_no": """/* dialect.last_scope_no */
 SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM scope_numbers
-""",
-    "blobs.insert": """/* dialect.insert_blob */
-INSERT INTO blobs (blob_no, sha256, size_bytes, created_ms) OVERRIDING SYSTEM VALUE
-VALUES (:drawn, :sha256, :size_bytes, :now_ms)
-RETURNING blob_no
-""",
-    "spaces.add_space": """/* dialect.insert_space */
-INSERT INTO embedding_spaces (space_no, model, dim, metric, created_ms)
-VALUES (:drawn, :model, :dim, 'cosine', :now_ms)
-RETURNING space_no
 """,
     "remaining.common": """/* dialect.common_texts */
 SELECT key || chr(10) || value FROM meta
@@ -103,16 +88,16 @@ SELECT counter FROM (SELECT DISTINCT counter FROM messages WHERE counter IS NOT 
 """,
 }
 
-# Numbers that a statement needs, drawn before it: no two transactions get the same, and one
-# that is repeated keeps its own.
+# Values of statements that are drawn before: no two transactions get the same number, and one that
+# is repeated keeps its own.
 DRAWN = {
-    "scopes.insert": """/* dialect.draw_scope */
+    "next_scope_no": """/* dialect.draw_scope */
 SELECT next_scope_no()
 """,
-    "blobs.insert": """/* dialect.draw_blob */
+    "next_blob_no": """/* dialect.draw_blob */
 SELECT nextval('blobs_blob_no_seq')
 """,
-    "spaces.add_space": """/* dialect.draw_space */
+    "next_space_no": """/* dialect.draw_space */
 SELECT nextval('embedding_spaces_space_no_seq')
 """,
 }
@@ -170,7 +155,7 @@ class Statement:
         is_control: Whether it begins or ends a part of a transaction.
         guessed: The statement with one more value, the expected seq: it fails if it would take
             another. None if it takes no seq.
-        drawn: The statement that returns its value `drawn`; None if it has none.
+        drawn: The name of its value that is drawn before, one of DRAWN; None if none is.
         kind: Kind of the rows that it changes, for `db.changes`; None if they are not counted.
         may_miss: Whether it may change no row.
         is_outside: Whether its answer is not part of the transaction. Such an effect stays if the
@@ -210,7 +195,7 @@ class Statement:
         self.is_outside = not self.writes and OUTSIDE.search(body) is not None
         self.place = next((one for one in PLACES if one in self.names), None)
         self.by_owner = "app" in self.names and "user" in self.names
-        self.drawn = DRAWN.get(self.name)
+        self.drawn = next((one for one in DRAWN if one in self.names), None)
         self.guessed: Any = None
         if self.notes.takes_seqs:
             self.guessed = Statement(GUESSING.format(statement=portable))
@@ -300,7 +285,10 @@ def to_postgres(sql: str) -> tuple[str, list[str]]:
     sql = ROWS.sub(r"unnest(CAST(\1 AS BIGINT[])) AS \2 (value)", LIST.sub(_to_array, sql))
     sql = CHARACTER.sub("chr(", SEARCH.sub("strpos(", sql))
     sql = "".join(map(_by_scope, UNION.split(sql)))
-    return VALUE.sub(to_number, sql), names
+    sql = VALUE.sub(to_number, sql)
+    if not DRAWN.keys().isdisjoint(names):
+        sql = sql.replace("\nVALUES", "\nOVERRIDING SYSTEM VALUE VALUES", 1)
+    return sql, names
 
 
 def _to_array(match: re.Match[str]) -> str:

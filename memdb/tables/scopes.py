@@ -20,8 +20,8 @@ INSERT_SCOPE = compose.insert(
     "scopes.insert",
     "scopes",
     "uid, app, created_ms",
-    scope_no="(SELECT coalesce(max(scope_no), 0) + 1 FROM scopes)",
     user_name=":user",
+    numbered="scope_no",
     returning="scope_no",
 )
 
