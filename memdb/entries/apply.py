@@ -75,8 +75,8 @@ class EntryWriter:
 
     def check_category(self, tx: Tx, scope_no: int | None, name: str) -> None:
         """Raise InvalidInput for a category that is unknown, and of no active entry of a scope."""
-        is_used = scope_no is not None and entries.count_active(tx, scope_no, name) > 0
-        if not is_used and self._categories.find(name) is None:
+        is_known = self._categories.find(name) is not None
+        if not is_known and (scope_no is None or not entries.has_active(tx, scope_no, name)):
             known = ", ".join(self._categories.names())
             raise InvalidInput(
                 f"category is {name!r}: use {known},"

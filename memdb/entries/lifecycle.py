@@ -6,6 +6,7 @@ Lifecycle of entries: usage counts, quota with eviction, expiry, and removal of 
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -119,17 +120,12 @@ class Quota:
         self._categories = categories
 
     def count_active(self, tx: Tx, scope_no: int) -> int:
-        """
-        Return the number of active entries of a scope, or a larger number below the limit.
-
-        A scope that has assigned fewer ids than the limit is not full, so nothing is counted.
-        """
-        most = scopes.last_n(tx, scope_no)
-        return most if most < self._limit else entry_rows.count_active(tx, scope_no)
+        """Return the number of active entries of a scope, or a larger number below the limit."""
+        return _count_active(tx, scope_no, self._limit)
 
     def has_room(self, tx: Tx, scope_no: int, active: int) -> bool:
         """Return whether one more entry fits beside *active* ones, if necessary by an eviction."""
-        return active < self._limit or bool(entry_rows.list_evictable(tx, scope_no, 0, tx.now_ms))
+        return active < self._limit or entry_rows.has_active(tx, scope_no, pinned=False)
 
     def make_room(self, tx: Tx, scope_no: int, newest: Entry, active: int | None = None) -> None:
         """
@@ -144,7 +140,7 @@ class Quota:
         share = self._categories.get(newest.category).quota_percent
         if share < PERCENT:
             limit = self._limit * share // PERCENT or 1
-            in_category = entry_rows.count_active(tx, scope_no, newest.category)
+            in_category = _count_active(tx, scope_no, limit, newest.category)
             evicted = self._evict(tx, scope_no, newest, in_category - limit, newest.category)
             active = None if evicted else active
         if active is None:
@@ -164,12 +160,20 @@ class Quota:
             worth = entry_worth(importance, uses, kind, last_ms, tx.now_ms, lives)
             return (not ended, worth, entry_id)
 
-        rows = sorted(
-            entry_rows.list_evictable(tx, scope_no, newest.id, tx.now_ms, category), key=rank
-        )
-        for row in rows[:excess]:
+        rows = entry_rows.list_evictable(tx, scope_no, newest.id, tx.now_ms, category)
+        for row in nsmallest(excess, rows, key=rank):
             entry_writer.update(tx, row[0], "expire" if row[5] else "evict", active=0)
         return True
+
+
+def _count_active(tx: Tx, scope_no: int, limit: int, category: str | None = None) -> int:
+    """
+    Return the number of active entries of a scope, or a larger number below *limit*.
+
+    A scope that has assigned fewer ids than the limit is not full, so nothing is counted.
+    """
+    most = scopes.last_n(tx, scope_no)
+    return most if most < limit else entry_rows.count_active(tx, scope_no, category)
 
 
 def expire(db: Engine) -> int:

@@ -9,6 +9,7 @@ old version (`entry_history.keep`) in the same transaction.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine import compose
@@ -459,9 +460,9 @@ WHERE scope_no = :scope_no AND said_hash = :said_hash
 ORDER BY active DESC, id DESC
 """
 
-SELECT_OF_KEY = f"""/* entries.of_key */
-SELECT id FROM entries
-WHERE id BETWEEN :low AND :high AND key = :key AND {PRIVATE_TO} = :private_to
+SELECT_OF_KEYS = f"""/* entries.of_keys */
+SELECT key, {PRIVATE_TO}, id FROM entries
+WHERE id BETWEEN :low AND :high AND key IN (SELECT value FROM json_each(:keys))
 ORDER BY id
 """
 
@@ -513,30 +514,40 @@ ORDER BY 1
 LIMIT :limit
 """
 
-SELECT_ACTIVE = """/* entries.active */
-SELECT count(*) FROM entries
+# The index `entries_scope` finds the active entries of one category, so each category is asked for,
+# and inactive entries are not read. With CROSS JOIN SQLite looks at the categories first.
+ACTIVE = """
+WITH RECURSIVE made (name) AS (
+  SELECT min(category) FROM entries WHERE scope_no = :scope_no
+  UNION ALL
+  SELECT (SELECT min(category) FROM entries WHERE scope_no = :scope_no AND category > name)
+  FROM made
+  WHERE name IS NOT NULL
+)
+SELECT {}
+FROM made
+CROSS JOIN entries
 WHERE
   scope_no = :scope_no
+  AND category = name
   AND active = 1
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
+  AND (CAST(:category AS TEXT) IS NULL OR name = :category)
 """
 
-SELECT_WORTH = f"""/* entries.worth */
-SELECT
+SELECT_ACTIVE = f"/* entries.active */{ACTIVE.format('count(*)')}"
+
+SELECT_ANY = f"/* entries.any_active */{ACTIVE.format('1')}  AND pinned <= :most_pinned LIMIT 1\n"
+
+WORTH = f"""
   id,
   category,
   importance,
   use_count,
   CASE WHEN last_used_ms > updated_ms THEN last_used_ms ELSE updated_ms END,
-  {HAS_ENDED}
-FROM entries
-WHERE
-  scope_no = :scope_no
-  AND active = 1
-  AND pinned = 0
+  {HAS_ENDED}"""
+
+SELECT_WORTH = f"""/* entries.worth */{ACTIVE.format(WORTH)}  AND pinned = 0
   AND id <> :keep
-  AND (CAST(:category AS TEXT) IS NULL OR category = :category)
-ORDER BY id
 """
 
 SELECT_ENDED = f"""/* entries.ended */
@@ -634,10 +645,21 @@ def find_same_text(tx: Tx, scope_no: int, text: str) -> list[int]:
     return [row[0] for row in tx.all(SELECT_SAID, values)]
 
 
-def list_key(tx: Tx, low: int, high: int, key: str, private_to: int | None) -> list[int]:
-    """Return the ids of all entries of a range with a key, active or not, oldest first."""
-    values = {"low": low, "high": high, "key": key, "private_to": private_to}
-    return [row[0] for row in tx.all(SELECT_OF_KEY, values)]
+def list_keyed(
+    tx: Tx, low: int, high: int, keys: list[str]
+) -> defaultdict[tuple[str, int | None], list[int]]:
+    """
+    Return the ids of all entries of a range with each of *keys*, active or not, oldest first.
+
+    They are under the key and `PRIVATE_TO` of the row. Cost: 0.1 µs per entry of the range, because
+    no index holds the keys of inactive entries.
+    """
+    found: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
+    if keys:
+        values = {"low": low, "high": high, "keys": keys}
+        for key, private_to, entry_id in tx.all(SELECT_OF_KEYS, values):
+            found[key, private_to].append(entry_id)
+    return found
 
 
 def list_keys(tx: Tx, scope_no: int, limit: int) -> list[str]:
@@ -678,6 +700,12 @@ def count_active(tx: Tx, scope_no: int, category: str | None = None) -> int:
     return tx.read_number(SELECT_ACTIVE, {"scope_no": scope_no, "category": category})
 
 
+def has_active(tx: Tx, scope_no: int, category: str | None = None, *, pinned: bool = True) -> bool:
+    """Return whether a scope has an active entry; *pinned* False leaves pinned ones out."""
+    values = {"scope_no": scope_no, "category": category, "most_pinned": int(pinned)}
+    return tx.one(SELECT_ANY, values) is not None
+
+
 def list_evictable(
     tx: Tx, scope_no: int, keep: int, now_ms: int, category: str | None = None
 ) -> list[Row]:
@@ -686,7 +714,7 @@ def list_evictable(
 
     Returns:
         Each is (id, category, importance, use count, time of last statement or use, whether it
-        ended), by id.
+        ended), in any order.
     """
     values = {"scope_no": scope_no, "keep": keep, "now_ms": now_ms, "category": category}
     return tx.all(SELECT_WORTH, values)

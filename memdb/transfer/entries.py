@@ -42,6 +42,7 @@ from memdb.transfer.lines import (
 )
 
 if TYPE_CHECKING:
+    from collections import defaultdict
     from collections.abc import Iterator
     from typing import Any
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from memdb.text.screening import SecretScreen
     from memdb.transfer.lines import Target
 
+    Keyed = defaultdict[tuple[str, int | None], list[int]]  # as `entries.list_keyed` returns it
 
 CONTENT = ("text", "category", "keywords", "importance")  # checked by `content_columns`
 CHECKS = {
@@ -198,6 +200,7 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
     keys = [(line.fields["new"].key,) for line in lines if "new" in line.fields]
     keys = [each for each in keys if isinstance(each[0], str)]
     away = dependents.are_kept_away(tx, target.owner.ensure(tx), "entry", keys)
+    keyed = entries.list_keyed(tx, *target.span(tx), [key for (key,) in keys])
     for line in lines:
         row, uid = line.fields, line.fields["uid"]
         is_gone = bool(row.get("session_only")) and target.is_gone(place_name(row))
@@ -206,12 +209,12 @@ def write_entries(target: Target, tx: Tx, lines: list[Item]) -> None:
             target.added["forgotten"] += 1
             continue
         if "new" in row:
-            added = _remember(target, tx, line, known)
+            added = _remember(target, tx, line, known, keyed)
         else:
             target.texts[uid] = digest_of(row["text"])
             added = uid not in known
             if added:
-                known[uid] = _restore(target, tx, row)
+                known[uid] = _restore(target, tx, row, keyed)
             if row["superseded_by"] is not None:
                 target.open_links.append((known[uid], row["superseded_by"], None))
             target.open_links += [(known[uid], one["older"], one) for one in row["rejected"]]
@@ -236,7 +239,7 @@ def _link(target: Target, tx: Tx) -> None:
     target.open_links = [link for link in target.open_links if link[1] not in here]
 
 
-def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
+def _restore(target: Target, tx: Tx, line: dict[str, Any], keyed: Keyed) -> int:
     """Add an exported entry with its history, and return its id."""
     row = _placed(target, tx, line)
     history = row.pop("history")
@@ -249,7 +252,10 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any]) -> int:
     if rival is not None:
         _yield_key(target, tx, rival, row)
     versions = [_placed(target, tx, old) for old in history]
-    return entry_writer.restore(tx, scope_no, row, versions, target.services.db.ids)
+    entry_id = entry_writer.restore(tx, scope_no, row, versions, target.services.db.ids)
+    if row["key"] is not None:
+        keyed[row["key"], entries.private_to(row)].append(entry_id)
+    return entry_id
 
 
 def _placed(target: Target, tx: Tx, line: dict[str, Any]) -> dict[str, Any]:
@@ -284,7 +290,7 @@ def _yield_key(target: Target, tx: Tx, rival: int, row: dict[str, Any]) -> None:
     row["superseded_by"] = rival
 
 
-def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool:
+def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int], keyed: Keyed) -> bool:
     """Remember a hand-written line; False if an earlier import did."""
     new, uid, message = line.fields["new"], line.fields["uid"], line.fields["message"]
     try:
@@ -293,7 +299,7 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
             new = new.replace(session=session, seq=seq)
         key = optional_name(new.key, "key")
         if key is not None:
-            return _remember_keyed(target, tx, key, new)
+            return _remember_keyed(target, tx, key, new, keyed)
         if uid in known:
             return False
         done = target.services.entries.add(target.owner, new.replace(uid=uid))
@@ -305,7 +311,7 @@ def _remember(target: Target, tx: Tx, line: Item, known: dict[str, int]) -> bool
     return True
 
 
-def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
+def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry, keyed: Keyed) -> bool:
     """
     Remember a fact with a key, unless its entry already had this content.
 
@@ -315,7 +321,7 @@ def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
     private_to: int | None = 0
     if new.session_only and new.session is not None:
         private_to = target.find_session(tx, new.session)
-    ids = entries.list_key(tx, *target.span(tx), key, private_to)
+    ids = keyed[key, private_to]
     known = entries.get_many(tx, ids)
     contents: list[tuple[object, ...]] = []
     for ref in ids:
@@ -333,6 +339,8 @@ def _remember_keyed(target: Target, tx: Tx, key: str, new: NewEntry) -> bool:
         return False
     done = target.services.entries.add(target.owner, new)
     added = done.action != "repeated" or done.entry != done.other
+    if done.entry.id not in ids:
+        ids.append(done.entry.id)
     target.repeated[key, private_to] = len(chain) + added
     return added
 
