@@ -10,6 +10,7 @@ from memdb.api.collections import Artifacts, Entries, State
 from memdb.api.items import Items
 from memdb.api.session import Session
 from memdb.models.entries import NewEntry
+from memdb.models.fields import DEFAULT_KINDS
 from memdb.text.validate import name_value, page_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
         When,
     )
     from memdb.records.scopes import ScopeRef
-
-KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "item", "session")
 
 
 @observed
@@ -205,7 +204,7 @@ class Scope:
         query: str,
         limit: int = 10,
         *,
-        kinds: Sequence[Kind] = KINDS,
+        kinds: Sequence[Kind] = DEFAULT_KINDS,
         since: When | None = None,
         until: When | None = None,
         session: str | None = None,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from memdb.models.types import Kind
+
 # Who gives it: a field without this is made by memdb.
 GIVEN = "given"
 # How its secrets are screened, and that `find_secrets` and a proof of forgetting read it.
@@ -38,6 +40,10 @@ MAX_TEXT_BYTES = 64 << 20
 # An entry is one fact. flowcraft's users stored up to 70,000 characters; more
 # is a document, which belongs into an artifact.
 MAX_FACT_CHARS = 500_000
+
+# What is searched if a caller names no kinds: summaries say what messages say.
+DEFAULT_KINDS: tuple[Kind, ...] = ("message", "entry", "artifact", "item", "session")
+
 SHARED_PREFIX = "user:"  # before the name of an artifact of all sessions
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.models.fields import DEFAULT_KINDS
 from memdb.models.messages import ROLES
 from memdb.models.record import Record
 from memdb.search.weights import GROUP_DEPTH, GROUP_ROWS
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
 KINDS = ("message", "entry", "artifact", "summary", "item", "session")
 """Every kind of record that can be searched."""
-
-DEFAULT_KINDS = ("message", "entry", "artifact", "item", "session")
-"""The kinds that are searched if a caller names none."""
 
 WAYS = ("meaning", "words", "vector")
 GROUPS = ("session",)
