@@ -204,7 +204,7 @@ def require_version(kind: str, ref: str | int, expected: int | None, got: int) -
         got: The version that the file has, 0 if there is none.
 
     Raises:
-        VersionConflict: they differ.
+        VersionConflict: the versions differ.
     """
     if expected not in (None, got):
         raise VersionConflict(kind, ref, expected, got)

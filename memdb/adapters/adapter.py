@@ -39,8 +39,8 @@ class Adapter:
     """
     An object of a framework on a memdb file.
 
-    It is a context manager, also an asynchronous one. Leaving it closes the file, unless the file
-    was open before.
+    The object is a context manager, also an asynchronous one. Leaving it closes the file, unless
+    the file was open before.
     """
 
     def __init__(self, source: Source, *, framework: str | None = None, **options: Any) -> None:

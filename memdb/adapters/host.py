@@ -2,8 +2,8 @@
 Bookkeeping for frameworks that have their own sessions or cache answers.
 
 Frameworks with sessions of their own keep state beside a session, and store an event together
-with its changes. The framework chooses the messages that a model sees. They use `Host(session)`,
-and for a session of `memdb.aio` `memdb.adapters.async_host.AsyncHost(session)`.
+with its changes. The framework chooses the messages that a model sees. Adapters use
+`Host(session)`, and for a session of `memdb.aio` `memdb.adapters.async_host.AsyncHost(session)`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Host:
             app_state: Values of the app.
 
         Raises:
-            AlreadyExists: it was created before, or has messages. One that only
+            AlreadyExists: the session was created before, or has messages. One that only
                 contains artifacts or state so far can be created.
             InvalidInput: something given cannot be stored; nothing was written.
         """
@@ -147,7 +147,7 @@ class Host:
         """
         Check and count messages now; return a function that stores them.
 
-        For callers that hold a transaction: only the function needs one. It
+        For callers that hold a transaction: only the function needs one. The function
         does what `Session.extend` does, and may be called again if its
         transaction was undone.
 
@@ -335,7 +335,7 @@ class HostFile:
         Return a number that differs after any commit to the file, by any process.
 
         None means that it is unknown now, for instance in a transaction, or that `mark` was never
-        called. It never waits, so an event loop may call it. Cost: 5 µs.
+        called. The call never waits, so an event loop may call it. Cost: 5 µs.
         """
         return None if self._db.writing else self._db.stamp()
 

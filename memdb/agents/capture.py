@@ -121,7 +121,7 @@ def capture(
 
     Raises:
         FileError: the transcript cannot be read.
-        InvalidInput: it is a transcript of no program that is known.
+        InvalidInput: the file is a transcript of no program that is known.
     """
     place = Path(path)
     positions = db.scope(user, POSITIONS_APP).items

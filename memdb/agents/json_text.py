@@ -76,7 +76,8 @@ def parse(text: str) -> Node | None:
     Return the value of a text with the places of its parts; None for a text without a value.
 
     Raises:
-        InvalidInput: it is not JSON with comments and trailing commas; the error names the line.
+        InvalidInput: the text is not JSON with comments and trailing commas; the error names the
+            line.
     """
     start = _skip(text, 0)
     if start == len(text):

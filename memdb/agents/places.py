@@ -43,7 +43,7 @@ def memory_file(given: str | None = None) -> Path:
     Return the memory file: *given*, that of MEMDB_AGENT_FILE, or one in `data_folder`.
 
     Raises:
-        InvalidInput: it is the address of a server, whose password would be in the settings.
+        InvalidInput: the path is the address of a server, whose password would be in the settings.
     """
     chosen = given or os.environ.get(FILE_VARIABLE)
     if chosen:
@@ -74,7 +74,8 @@ def log_error(event: str, error: BaseException | str, **facts: str | None) -> No
     """
     Add a line to the log of hooks; errors of writing are ignored.
 
-    Above 256 kB the log keeps only its newest 200 lines. It contains no text of a conversation.
+    Above 256 kB the log keeps only its newest 200 lines. The log contains no text of a
+    conversation.
     """
     message = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     line = {"time_ms": int(time.time() * 1000), "event": event, **facts, "error": message[:500]}

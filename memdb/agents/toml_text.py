@@ -31,7 +31,7 @@ def parse(text: str) -> dict[str, Any]:
     Return the values of a text.
 
     Raises:
-        InvalidInput: it is not TOML.
+        InvalidInput: the text is not TOML.
     """
     try:
         return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))

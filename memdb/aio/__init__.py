@@ -14,8 +14,8 @@ embedder (recall, context, remember, extract, compact, jobs) and calls that take
 backups, `forget`). Such a call sees what was awaited before it, and only its caller waits for it.
 
 A caller that is cancelled continues at once. A call that has not begun does not begin. One that
-waits for a model stops waiting and writes nothing more. Any other is finished in its thread. It
-writes everything or nothing.
+waits for a model stops waiting and writes nothing more. Any other is finished in its thread. Such
+a call writes everything or nothing.
 """
 
 from __future__ import annotations

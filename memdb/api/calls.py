@@ -1,8 +1,8 @@
 """
 Public calls: what happens around each method of a class that a user holds.
 
-`observed` wraps the public methods of a class. It checks their flags, notes how long they took, and
-runs again what a server undid. What is returned has the numbers of its scope.
+`observed` wraps the public methods of a class. The wrapper checks their flags, notes how long they
+took, and runs again what a server undid. What is returned has the numbers of its scope.
 """
 
 from __future__ import annotations

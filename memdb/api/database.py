@@ -1,5 +1,5 @@
 """
-The entry point: `open()`, the open file, and `db.jobs`. It has no SQL and no rules.
+The entry point: `open()`, the open file, and `db.jobs`. The module has no SQL and no rules.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class StoredSettings:
     """
     The settings that the file keeps, as `db.settings`.
 
-    They are read when the file is opened. Another process that has the file open keeps the settings
-    that it read, and a worker keeps its settings until it is restarted.
+    The settings are read when the file is opened. Another process that has the file open keeps the
+    settings that it read, and a worker keeps its settings until it is restarted.
 
     >>> with open(":memory:") as db:
     ...     db.settings.update(entry_quota=500).entry_quota
@@ -250,9 +250,10 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     Open a memdb file, making it if it is absent.
 
     Args:
-        path: The file, in an existing folder. ":memory:" keeps all data in memory. It can also be
-            the address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`, with the
-            extra `postgres`. Missing parts, such as the password, come from libpq's environment.
+        path: The file, in an existing folder. ":memory:" keeps all data in memory. The path can
+            also be the address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`,
+            with the extra `postgres`. Missing parts, such as the password, come from libpq's
+            environment.
         mode: With "read" nothing is written, every write raises ReadOnly, and the file must exist.
             Works on read-only media.
         durability: With "power", stored data survives a power cut. With "process", it survives the
@@ -262,8 +263,9 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             `multilingual`); "fastembed:DIR", "openai:NAME@URL" or "llm:NAME", as in
             `memdb.api._resolve.embedder_by_name`; your own embedder; or None to search by words
             alone.
-        previous_embedder: The embedder that the file had before. It is used until *embedder* has
-            embedded everything (`db.jobs.run()`, a worker). "static" does so automatically.
+        previous_embedder: The embedder that the file had before. The earlier embedder is used
+            until *embedder* has embedded everything (`db.jobs.run()`, a worker). "static" does so
+            automatically.
         counter: "cl100k_base", "o200k_base", "estimate", the name of an OpenAI model such as
             "gpt-4o", or your own. None means as the settings say, else "cl100k_base".
         model: A language model that writes summaries and decides what to remember: "openai:NAME",
@@ -274,11 +276,11 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
         secret_detector: Returns a `Secret` for each secret span of a text, in addition to those
             that memdb finds.
         render_messages: Turns messages into text for extraction; None means memdb's format.
-        edit_candidates: Changes, adds and drops extracted facts before they are compared. It gets
-            them with their messages.
+        edit_candidates: Changes, adds and drops extracted facts before they are compared. The
+            function gets them with their messages.
         on_event: Called with an `Event` after each public call, call of a port
             and kind of background work, in its thread; see also `MemDB.stats`.
-        reranker: Orders the best 30 hits of `recall` and `context`. It is a function of
+        reranker: Orders the best 30 hits of `recall` and `context`. The reranker is a function of
             the question and the texts that returns a number for each, such as a
             cross-encoder. If it fails or takes over 2 s, the order does not change.
         settings: How the file handles secrets, summaries, extraction, quota, retention, contexts
@@ -357,7 +359,7 @@ class MemDB:
     """
     An open file. Safe for any number of threads, and for several processes with the same file.
 
-    It is a context manager: leaving it closes the file.
+    The object is a context manager: leaving it closes the file.
     """
 
     __slots__ = ("__weakref__", "_db", "_jobs", "_services")
@@ -404,7 +406,7 @@ class MemDB:
         """
         Return the changes of all programs in the file since a mark.
 
-        It uses no clock, and misses nothing. A recall that counts the use of entries is not a
+        The call uses no clock, and misses nothing. A recall that counts the use of entries is not a
         change.
 
         Args:
@@ -414,7 +416,7 @@ class MemDB:
 
         Raises:
             FileError: the file was removed or replaced, or a newer memdb migrated it.
-            InvalidInput: it was called inside a transaction.
+            InvalidInput: the call was made inside a transaction.
 
         Cost: 15 µs if nothing was written; else 0.5 ms, and 0.3 ms per 1,000 sessions.
 
@@ -526,9 +528,9 @@ class MemDB:
             timeout_s: Seconds after which the query is interrupted.
 
         Raises:
-            InvalidInput: it is not a single SELECT, cannot be run, or was called inside a
+            InvalidInput: *sql* is not a single SELECT, cannot be run, or was called inside a
                 transaction, whose writes it would not see.
-            Interrupted: it took longer than *timeout_s*.
+            Interrupted: the query took longer than *timeout_s*.
 
         >>> with open(":memory:") as db:
         ...     _ = db.user("ann").session("trip").append("user", "hi")

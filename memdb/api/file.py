@@ -76,13 +76,14 @@ class File:
         """
         Return free pages to the disk after archiving and deleting; return the number of bytes.
 
-        It works in steps of some milliseconds, and other processes can write between them. A file
-        of an older memdb is rewritten as a whole the first time. Cost: 2 s per 100 MB of free
+        The call works in steps of some milliseconds, and other processes can write between them. A
+        file of an older memdb is rewritten as a whole the first time. Cost: 2 s per 100 MB of free
         pages, and as much for the words of deleted texts.
 
         Args:
             whole: Rewrite the file, so that half-full pages shrink too, such as those that
-                archiving leaves. This needs as much free disk space as the file, and keeps writers
+                archiving leaves. Rewriting needs as much free disk space as the file, and keeps
+                writers
                 waiting meanwhile: 1 s per 100 MB.
             progress: Called with (done, total) pages after each step, or with (0, total) while the
                 file is rewritten. An exception that it raises ends the vacuum, and so does Ctrl-C.
@@ -180,8 +181,8 @@ class File:
 
         What was said stays.
 
-        A process with this embedder makes the vectors again. It works in pieces, and others can
-        write between them; `vacuum` then makes the file smaller.
+        A process with this embedder makes the vectors again. The call works in pieces, and others
+        can write between them; `vacuum` then makes the file smaller.
 
         Raises:
             InvalidInput: *dim* is missing, but the model has several spaces.

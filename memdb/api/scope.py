@@ -150,7 +150,7 @@ class Scope:
                 that was true before the time of a known statement of the same fact counts as past.
             session: Session that the fact comes from; *seq* names its message, or the first and
                 last.
-            session_only: Whether only that session recalls it. It goes with it.
+            session_only: Whether only that session recalls it. Such an entry goes with it.
             shared: Whether all users of the app recall it. None means as its category demands; by
                 default no category is shared.
             writer: What puts it here, for example "mail". None means as `memdb.open` names it.
@@ -162,7 +162,7 @@ class Scope:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it contains a key or password, and those are refused.
+            SecretFound: the text contains a key or password, and those are refused.
             NotFound: there is no such session, or no message *seq* in it.
 
         Cost: 2 ms with 1,000 entries, without the time of an arbiter.
@@ -262,7 +262,8 @@ class Scope:
             count_use: Count a use of each entry found, and embed pending texts; False leaves the
                 file unchanged, for programs that show a memory.
             prefix: Let the last word match longer words that begin with it, for search while
-                typing. It needs two letters ("Bi" finds Birger); a space or mark ends it.
+                typing. The last word needs two letters ("Bi" finds Birger); a space or mark ends
+                it.
             exclude: Leave out hits that contain a word of these texts.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds

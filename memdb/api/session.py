@@ -102,7 +102,7 @@ class Session:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it contains a secret, and those are refused.
+            SecretFound: the message contains a secret, and those are refused.
             AlreadyExists: *external_id* belongs to a different message.
             VersionConflict: the session is not at *expected*.
 
@@ -145,8 +145,9 @@ class Session:
         Args:
             messages: `NewMessage`s, dicts with the same fields by name, or messages and
                 responses of a provider, as `append` takes them.
-            keep: They are a copy of what another store has. What is stored under the external id of
-                one of them stays, also where it differs, and what was forgotten stays away.
+            keep: The messages are a copy of what another store has. What is stored under the
+                external id of one of them stays, also where it differs, and what was forgotten
+                stays away.
 
         Cost: 25 µs per message with index and exact token count.
         """
@@ -187,7 +188,8 @@ class Session:
             created: Time when it began. None means now.
 
         Raises:
-            AlreadyExists: it was created before, or has messages. Artifacts and state do not count.
+            AlreadyExists: the session was created before, or has messages. Artifacts and state do
+                not count.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         return self._services.hosting.create(
@@ -264,7 +266,7 @@ class Session:
         Raises:
             NotFound: there is no such message.
             InvalidInput: a field cannot be stored; nothing was written.
-            SecretFound: it contains a secret, and those are refused.
+            SecretFound: the message contains a secret, and those are refused.
         """
         return self._unpacked(seq).edit(self._owner, self._ref, seq, message)
 

@@ -234,7 +234,7 @@ async def waited(worker: Threads, call: Callable[[], Future[R]], *, to_end: bool
     Wait for what *call* asks the threads for; see `over`.
 
     Raises:
-        Closed: they have ended.
+        Closed: the threads have ended.
         WrongProcess: its threads are in the process that was forked.
     """
     try:

@@ -246,7 +246,7 @@ def _arguments(name: str, arguments: str | dict[str, Any] | None) -> dict[str, A
     Return the arguments of a call as its function takes them.
 
     Raises:
-        InvalidInput: they are no JSON object, or not what the schema says.
+        InvalidInput: the arguments are no JSON object, or not what the schema says.
     """
     given: Any = arguments or {}
     if isinstance(given, str):

@@ -124,8 +124,8 @@ def package(call: Call, program: str, folder: Path, recalls: bool) -> None:
     """
     Write a plugin for PROGRAM into FOLDER: hooks, MCP server and a skill.
 
-    Other people who install it get the same hooks. It names memdb and no path of this machine, so
-    its users must install memdb too. Claude Code and Codex take plugins.
+    Other people who install it get the same hooks. The plugin names memdb and no path of this
+    machine, so its users must install memdb too. Claude Code and Codex take plugins.
     """
     import memdb
     from memdb.agents.install import write_package
@@ -264,7 +264,8 @@ def mcp(call: Call, memory: str | None) -> None:  # noqa: ARG001 (`call` comes w
     """
     Serve the memory of the project in this folder over the Model Context Protocol.
 
-    `memdb agent install` puts this command into the settings. It uses stdio, as `memdb mcp` does.
+    `memdb agent install` puts this command into the settings. The server uses stdio, as `memdb
+    mcp` does.
     """
     import memdb
     from memdb.agents.places import make_folder, memory_file, user_name

@@ -1,9 +1,9 @@
 """
 Shared by all commands: options, opening FILE, choosing the user, errors.
 
-`verb` makes a command of a function that takes a `Call`. That has the values of the common options,
-and methods to open FILE and to print the answer. A command that only reads makes no file, and no
-command guesses between users.
+`verb` makes a command of a function that takes a `Call`. A `Call` has the values of the common
+options, and methods to open FILE and to print the answer. A command that only reads makes no file,
+and no command guesses between users.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Call:
         Use *path* as FILE, also in a command whose arguments have other names.
 
         Raises:
-            InvalidInput: it is an address that memdb does not open.
+            InvalidInput: *path* is an address that memdb does not open.
         """
         check_path(path, "FILE", is_database=True)
         self.file, self.shown_file = path, shown_path(path)
@@ -144,7 +144,7 @@ class Call:
             writer: What the rows say that the command writes.
 
         Raises:
-            FileError: it cannot be used, is absent and *create* is False, or is a folder, and
+            FileError: FILE cannot be used, is absent and *create* is False, or is a folder, and
                 the command has no --user.
             InvalidInput: there is no such model or embedder.
         """
@@ -354,7 +354,7 @@ def embedder_named(spec: str | None) -> str | None:
     Return the embedder for `memdb.open`: None for "none", the default for None.
 
     Raises:
-        InvalidInput: it contains a secret.
+        InvalidInput: *spec* contains a secret.
     """
     _refuse_secrets("--embedder", spec or "")
     return None if spec == "none" else spec or "static"

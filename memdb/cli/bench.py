@@ -52,7 +52,7 @@ def recall(call: Call, data: tuple[str, ...], lexical: bool, records: str | None
     Ask all questions of each DATA, and count what is found.
 
     DATA is LoCoMo, LongMemEval, BEAM or BEIR as published, or JSON lines
-    as docs/evaluation.md describes. It goes into a temporary file; two runs give
+    as docs/evaluation.md describes. The data set goes into a temporary file; two runs give
     equal numbers. Exit code 7 if, over all questions of a DATA, plain FTS5 or the
     embedder's plain cosine finds more.
     """

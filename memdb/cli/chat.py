@@ -383,8 +383,8 @@ def branch(call: Call, session: str, name: str, after: int | None) -> None:
     """
     Start a new branch of a conversation.
 
-    It shares the messages up to --after, by default all, and continues with its own. --branch names
-    the branch that it starts from. Other commands take --branch NAME.
+    The branch shares the messages up to --after, by default all, and continues with its own.
+    --branch names the branch that it starts from. Other commands take --branch NAME.
     """
     with open_session(call, session) as found:
         found.branch(name, after, create=True)

@@ -65,7 +65,7 @@ def demo(call: Call, keep: str | None) -> None:
     Show in a few seconds what memdb does.
 
     The demo imports an example conversation into a temporary file, learns from new
-    messages, corrects a fact, asks questions and forgets. It changes nothing of yours.
+    messages, corrects a fact, asks questions and forgets. The demo changes nothing of yours.
     """
     if keep is not None and os.path.exists(keep):
         raise AlreadyExists("file", click.format_filename(keep))

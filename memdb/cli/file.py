@@ -303,8 +303,8 @@ def vacuum(call: Call, whole: bool) -> None:
 
     Archiving and deleting leave free room in FILE for later rows. The command works in small steps
     while others write, and Ctrl-C ends it without losing a step. --whole rewrites FILE, and so does
-    the first run on a file of an older memdb. That needs as much free disk as FILE has bytes, and
-    other writers wait until it ends.
+    the first run on a file of an older memdb. Rewriting needs as much free disk as FILE has bytes,
+    and other writers wait until it ends.
     """
     is_file = not is_address(call.file)
     with call.open() as db:

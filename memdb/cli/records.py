@@ -59,12 +59,12 @@ def session_named(scope: Scope, given: str, *, is_new: bool = False, whole: bool
     """
     Return the name of the session that a person means.
 
-    It is the session called so, else with "last" the one that changed last. Else it is the only one
-    whose title is so, or whose name or title begins so. What was chosen is printed beside the
-    answer.
+    The session is the session called so, else with "last" the one that changed last. Else it is
+    the only one whose title is so, or whose name or title begins so. What was chosen is printed
+    beside the answer.
 
     Args:
-        is_new: It may be a new one: then only "last" means another.
+        is_new: *name* may be a new one: then only "last" means another.
         whole: No beginning will do: what is done cannot be undone, and nobody is asked.
 
     Raises:
@@ -182,8 +182,8 @@ def session_of(scope: Scope, name: str, *, whole: bool = False) -> Session:
     Return a session, or --branch of it, by what `session_named` takes.
 
     Raises:
-        NotFound: it is absent.
-        InvalidInput: it is not clear which is meant.
+        NotFound: the session is absent.
+        InvalidInput: the name is not clear which is meant.
     """
     session = scope.session(session_named(scope, name, whole=whole))
     branch = branch_given()

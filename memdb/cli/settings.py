@@ -50,7 +50,7 @@ def settings(
 
     The file keeps them, so every program that opens it agrees.
 
-    They are listed in groups: entries and secrets, summaries, extraction, sessions,
+    The settings are listed in groups: entries and secrets, summaries, extraction, sessions,
     contexts. VALUE is a number, true or false, a text, or names with commas between
     them; "never" takes away a limit. Categories are set by --from.
     """

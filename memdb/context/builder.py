@@ -1,7 +1,7 @@
 """
 Context service: the messages for a model, within a token budget.
 
-It consists of the system text, summaries of older messages, hits for the
+A context consists of the system text, summaries of older messages, hits for the
 question, and the newest messages unchanged. Each token belongs to one piece, and
 each piece gives its reason. The tail begins where a leaf of the summary DAG begins, unless that
 makes it much shorter. So the beginning of the context stays the same for several turns, and a
@@ -346,7 +346,7 @@ class _Plan:
         Return the fresh tail and the summaries of all older messages, within *left* tokens.
 
         *share* percent of them are left for the hits. Tokens that the summaries do not need go to
-        the tail. Both depend on the start of the tail, not on its length. So the text of the
+        the tail. Both shares depend on the start of the tail, not on its length. So the text of the
         summaries stays the same until the tail begins at another place.
         """
         self._shortened = set()

@@ -145,7 +145,7 @@ class Coverage:
         """
         Return the summaries of the span, newest first, without gaps between them.
 
-        They may begin after its start.
+        The summaries may begin after its start.
         """
         found = self._loose(max(self.covered_seq + 1, first_seq), end_seq)
         if self.covered_seq >= first_seq:

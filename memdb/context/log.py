@@ -1,10 +1,11 @@
 """
 Context log: which rows a context gave to which turn, and which rows an answer gave to a client.
 
-It is off unless `Settings.context_log_days` is set. A call only notes its rows in memory.
+The log is off unless `Settings.context_log_days` is set. A call only notes its rows in memory.
 Background work, or closing the file, stores their numbers as an item in the part "given" of the
-app, under the session. An answer of a tool of MCP belongs to no turn. It is stored under the name
-of the client ("mcp:claude-code"), as if that were a session whose messages are the answers.
+app, under the session. An answer of a tool of MCP belongs to no turn. Such an answer is stored
+under the name of the client ("mcp:claude-code"), as if that were a session whose messages are the
+answers.
 
 So the log expires, and is exported, copied, checked and forgotten, as items are. No text is in it.
 """

@@ -86,7 +86,7 @@ class HostSessionService:
         Create a session before its first message, with its state; see `Session.create`.
 
         Raises:
-            AlreadyExists: it was created before, or has messages.
+            AlreadyExists: the session was created before, or has messages.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         name_value(session, "session")

@@ -43,8 +43,8 @@ class Conversations:
         """
         Yield the messages after *after_seq*, oldest first, *limit* at most.
 
-        It reads pages of 500, so messages added meanwhile may be included; those of a transaction
-        that was rolled back meanwhile are not.
+        The call reads pages of 500, so messages added meanwhile may be included; those of a
+        transaction that was rolled back meanwhile are not.
         """
         int_value(after_seq, "after", 0, MAX_SEQ)
         left = MAX_SEQ if limit is None else int_value(limit, "limit", 0, MAX_SEQ)

@@ -3,7 +3,8 @@ Units: neighbouring messages that must stay together.
 
 An assistant message with tool calls and the results that answer them make
 sense only together, and model APIs refuse one without the other. All functions are pure and look at
-the order of a run of messages, oldest first. They do not know messages before or after the run.
+the order of a run of messages, oldest first. The functions do not know messages before or after
+the run.
 
 The rules:
 

@@ -189,7 +189,7 @@ class MessageService:
 
         Raises:
             VersionConflict: the newest message is not *expected*.
-            Corrupt: it is archived, and its segment is damaged.
+            Corrupt: the message is archived, and its segment is damaged.
 
         Transaction: opens its own.
         """

@@ -1,7 +1,7 @@
 """
 Secret scan: find keys, tokens and passwords in everything that a scope holds.
 
-It changes nothing, and returns no secret in full.
+The scan changes nothing, and returns no secret in full.
 """
 
 from __future__ import annotations

@@ -423,7 +423,7 @@ def _whole(tx: Tx, session: int, selector: Selector, *, with_entries: bool) -> S
     Return a whole session and what goes with it.
 
     Raises:
-        InvalidInput: it is a branch that others leave from, and *selector* has no force.
+        InvalidInput: the session is a branch that others leave from, and *selector* has no force.
     """
     scope_no = scope_of(session)
     whole = [(session, selector.session)]

@@ -141,7 +141,8 @@ def plan_rewriting(tx: Tx, parts: Sequence[Part], summaries: Summaries) -> dict[
     """
     Return the texts of the summaries over *parts* of a scope without their messages, by session.
 
-    They are extracts, even if a model wrote the summaries, because forgetting waits for no model.
+    The new texts are extracts, even if a model wrote the summaries, because forgetting waits for
+    no model.
     """
     over = _list_over(tx, parts)
     every = [summary for some in over.values() for summary in some]
@@ -323,7 +324,7 @@ class DeletionService:
             expected: Digest of a preview that must still be true. None means any.
 
         Raises:
-            InvalidInput: it was called inside a write.
+            InvalidInput: the call was made inside a write.
             Conflict: the rows to remove differ from those of the preview.
             Busy: other processes kept writing.
             Corrupt: an archived message cannot be taken out of a damaged part.

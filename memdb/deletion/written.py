@@ -49,7 +49,7 @@ def find_written(tx: Tx, scope_no: int, writer: str, since_ms: int) -> Written:
     """
     Return the rows that *writer* stored in a scope since a time.
 
-    It reads all of the writer's messages.
+    The call reads all of the writer's messages.
     """
     found = Written({}, {}, {}, [], [], [], [])
     span = scope_range(scope_no)

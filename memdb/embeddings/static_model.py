@@ -147,7 +147,7 @@ class StaticEmbedder:
     and Japanese). So texts that share words or parts of words are near each
     other, but no meaning is known. `covers` returns which case a text is.
 
-    May be shared between threads. It keeps the sums of the last 4,096 distinct
+    May be shared between threads. The embedder keeps the sums of the last 4,096 distinct
     words or fewer, about 2.5 MB.
 
     >>> vector, nothing = StaticEmbedder().embed(["green tea", "?!"])

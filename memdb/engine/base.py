@@ -2,8 +2,8 @@
 Engine protocols: the interface between a storage engine and the tables above it.
 
 Everything above the engine uses only these protocols; `memdb.engine.sqlite` and `memdb.postgres`
-implement them. A statement is portable SQL. It begins with its name, `/* table.verb */`, and binds
-values by name. An engine may replace a statement, by its name, with its own SQL.
+implement them. A statement is portable SQL. A statement begins with its name, `/* table.verb */`,
+and binds values by name. An engine may replace a statement, by its name, with its own SQL.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Tx(Protocol):
         """
         Prefetch a query that `all` or `one` will run soon, together with the next query.
 
-        It helps in snapshots where each query costs a round trip; elsewhere it does nothing.
+        Prefetching helps in snapshots where each query costs a round trip; elsewhere it does
+        nothing.
         """
 
     def pages(self, sql: str, after: dict[str, Any]) -> Iterator[list[Row]]:
@@ -139,7 +140,7 @@ class Tx(Protocol):
         """
         Return answers of earlier queries that are still valid, by query.
 
-        It is empty after a commit of another connection, after a write of this one without
+        The store is empty after a commit of another connection, after a write of this one without
         `keep_known`, and after a rollback. Cost: 0.3 µs.
         """
 

@@ -55,8 +55,8 @@ class BlockExit:
     """
     The `__exit__` of a block: a callable to which only the `with` statement refers.
 
-    So it is freed with the statement, even if a signal handler raised before its first bytecode. A
-    traceback may keep the block, but never this callable (ADR-0072).
+    The callable it is freed with the statement, even if a signal handler raised before its first
+    bytecode. A traceback may keep the block, but never this callable (ADR-0072).
     """
 
     def __get__(self, block: Any, kind: type | None = None) -> Callable[..., None]:
@@ -211,7 +211,7 @@ class Opened:
         """
         Return a function that returns whether open writes of this thread were rolled back since.
 
-        That is all of its writes, or those of a savepoint. None outside a transaction.
+        Open writes is all of its writes, or those of a savepoint. None outside a transaction.
         """
         owner = self.find_writer()
         return None if owner is None else partial(_is_undone, owner, owner.undone)
@@ -309,7 +309,7 @@ class SingleUse:
         Enter the block.
 
         Raises:
-            InvalidInput: it was entered before.
+            InvalidInput: the block was entered before.
         """
         try:
             self._unused.pop()  # by one thread only

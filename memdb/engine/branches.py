@@ -112,9 +112,9 @@ def runs_of(tx: Tx, session: int) -> list[Run]:
     """
     Return the runs of a path, oldest first: each names a row and its messages. None overlaps.
 
-    It is one run if *session* is not a branch, and [] if the branch was deleted. The last run is
-    that of *session* itself, and has no end. A row has several runs if other rows contain the
-    messages in between.
+    The result is one run if *session* is not a branch, and [] if the branch was deleted. The last
+    run is that of *session* itself, and has no end. A row has several runs if other rows contain
+    the messages in between.
     """
     path = _path(tx, session)
     if not any(shares for _, shares in path):
@@ -153,7 +153,7 @@ def _read(shares: str | None) -> tuple[Run, ...]:
     Return `sessions.shares` as runs.
 
     Raises:
-        Corrupt: it is damaged.
+        Corrupt: the column is damaged.
     """
     if shares is None:
         return ()

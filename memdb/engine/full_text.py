@@ -141,7 +141,7 @@ def postings_in(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) ->
     """
     Return, for each term, which of some (id, text, keywords) contain it, as the index would.
 
-    It is for earlier versions of entries, which are in no index. Cost: 20 µs per entry.
+    The function is for earlier versions of entries, which are in no index. Cost: 20 µs per entry.
     """
     rows = [
         {
@@ -162,7 +162,7 @@ def excerpts(texts: Iterable[tuple[int, str, str]], terms: Sequence[Term]) -> di
     Return the best excerpt of each (id, name, text) that contains one of the terms, by id.
 
     The time of FTS5 for an excerpt grows with the square of the number of matches: 3 s for 16,000.
-    So it gets only a few thousand characters of a long text, around the first place of each word.
+    FTS5 it gets only a few thousand characters of a long text, around the first place of each word.
     If FTS5 finds nothing in them, the beginning of the first piece is returned. A short text
     without a match has no excerpt. Cost: 10 ms at most for each text, and 1 ms per million
     characters.

@@ -59,7 +59,7 @@ def inflate(data: bytes, most: int) -> bytes:
     Return *data* decompressed; read no more than *most* bytes of it.
 
     Raises:
-        Damaged: it is not a zlib stream, ends early, or contains more than *most* bytes.
+        Damaged: *data* is not a zlib stream, ends early, or contains more than *most* bytes.
     """
     stream = decompressobj()
     try:
@@ -129,7 +129,7 @@ def _seqs_of(runs: str, fields: int) -> Sequence[int]:
     Return the seqs that `pack` wrote as runs.
 
     Raises:
-        Damaged: they are not runs, or do not match this number of fields.
+        Damaged: *runs* are not runs, or do not match this number of fields.
     """
     try:
         pairs = [
@@ -368,7 +368,7 @@ def opened(session: int, first_seq: int, stored: Row) -> list[Content]:
     Return the contents of a segment, from its columns codec, data and sha256.
 
     Raises:
-        Corrupt: it is damaged.
+        Corrupt: the segment is damaged.
     """
     try:
         return open_segment(*stored)

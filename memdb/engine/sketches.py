@@ -143,7 +143,8 @@ def weights_of(numbers: Sequence[float]) -> list[int]:
     """
     Return the cost of a wrong bit in each dimension; together `TOTAL_WEIGHT`.
 
-    It is the share of the component's size. A rounding error is passed on to the next component.
+    The cost is the share of the component's size. A rounding error is passed on to the next
+    component.
 
     >>> weights_of([2.0, -1.0, 0.0, 0.5, -0.5])
     [128, 63, 0, 32, 32]

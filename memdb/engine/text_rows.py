@@ -1,7 +1,7 @@
 """
 Texts of all rows of some scopes in any table, to find every row that contains some words.
 
-Owns no table. It is used by `forget(query=...)`, and by a proof that a text is gone.
+Owns no table. The search is used by `forget(query=...)`, and by a proof that a text is gone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """
 Ask an arbiter for the relation of a statement to the entries that it resembles.
 
-A host's arbiter or a model may retire an entry; memdb itself only adds links. It is called outside
-a transaction, and its answer counts only if the entries that it saw did not change.
+A host's arbiter or a model may retire an entry; memdb itself only adds links. The arbiter is
+called outside a transaction, and its answer counts only if the entries that it saw did not change.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def checked_verdict(verdict: object, count: int, name: str) -> Verdict:
         count: Number of claims shown to the arbiter *name*.
 
     Raises:
-        PortError: it is not a `Verdict`, its action is unknown, or a field has another type. Also
-            if its text cannot be stored, a place was not shown, or an action other than "add" has
-            no place.
+        PortError: *verdict* is not a `Verdict`, its action is unknown, or a field has another
+            type. Also if its text cannot be stored, a place was not shown, or an action other than
+            "add" has no place.
     """
     if not isinstance(verdict, Verdict) or verdict.action not in ACTIONS:
         raise PortError(name, "its answer is not a decision")

@@ -39,7 +39,7 @@ class UsageCounter:
     """
     Counts how often entries are used, without a write per use. Thread-safe.
 
-    Counts are kept in memory. They are written with the next write of an entry of the
+    Counts are kept in memory. The counts are written with the next write of an entry of the
     same scope, once an hour, or when the file is closed. A crash loses those, and nothing else.
     """
 

@@ -100,7 +100,7 @@ class RememberService:
 
         Raises:
             InvalidInput: a field cannot be stored.
-            SecretFound: it contains a secret, and the file's settings refuse it.
+            SecretFound: the text contains a secret, and the file's settings refuse it.
         """
         new = screen_entry(new, self._screen.with_action(secrets))
         statement = validate(new, self._db.clock())
@@ -147,7 +147,7 @@ class RememberService:
         """
         Store a statement that is older than the entry with its key, as a past fact.
 
-        It is for facts that reach the file in another order than they were stated.
+        The call is for facts that reach the file in another order than they were stated.
         """
         same = similar.same
         assert same is not None

@@ -92,7 +92,7 @@ class EntryService:
         """
         Store a fact without comparing it with other entries, except by key.
 
-        It is for imports, which lose nothing: a less trusted fact with a key is stored as
+        The call is for imports, which lose nothing: a less trusted fact with a key is stored as
         superseded.
 
         Raises:

@@ -162,8 +162,8 @@ def fact_value(text: object) -> str:
     Return *text* if it can be the text of an entry.
 
     Raises:
-        InvalidInput: it is not text that can be stored, or blank.
-        TooLarge: it has more than `MAX_FACT_CHARS` characters.
+        InvalidInput: *text* is not text that can be stored, or blank.
+        TooLarge: *text* has more than `MAX_FACT_CHARS` characters.
     """
     value = content_value(text, "text")
     if not value.strip():

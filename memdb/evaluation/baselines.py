@@ -3,7 +3,8 @@ Baselines that recall has to beat: plain FTS5, and the plain cosine of the embed
 
 FTS5 uses its porter stemmer and its bm25. Its query asks for any word of the question but stop
 words, or any pair of characters in scripts without spaces. The cosine compares the question with
-every text by the embedder's vectors. Both rank turns; a session is as good as its best turn.
+every text by the embedder's vectors. Both baselines rank turns; a session is as good as its best
+turn.
 """
 
 from __future__ import annotations

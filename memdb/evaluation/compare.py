@@ -21,7 +21,7 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     Return the answers that `--records` wrote.
 
     Raises:
-        FileError: it cannot be read.
+        FileError: the file cannot be read.
         InvalidInput: a line is not an answer.
     """
     found = []

@@ -70,7 +70,7 @@ def kind_of(source: str | os.PathLike[str]) -> str | None:
 
     Raises:
         FileError: *source* is not there.
-        InvalidInput: it is none that is known.
+        InvalidInput: the format is none that is known.
     """
     path = Path(source)
     if not path.exists():

@@ -190,7 +190,7 @@ def read(path: str | os.PathLike[str]) -> Dataset:
     Return the data set at *path*, checked.
 
     Raises:
-        FileError: it cannot be read.
+        FileError: the file cannot be read.
         InvalidInput: a line is not as docs/evaluation.md says, no question has
             evidence, or it is an oracle split.
     """
@@ -235,7 +235,7 @@ def read_lines(
         seen: Called with the bytes of every line.
 
     Raises:
-        FileError: it cannot be read.
+        FileError: the file cannot be read.
         InvalidInput: a line is not a JSON object.
     """
     try:

@@ -261,7 +261,7 @@ def is_echo(text: str, known: Iterable[str]) -> bool:
     """
     Return whether *text* repeats one of *known*.
 
-    It does if the known text has 75 % of its content words and all its numbers.
+    A text does if the known text has 75 % of its content words and all its numbers.
 
     >>> is_echo("Ann lives in Oslo", ["Ann lives in Oslo since 2016."])
     True
@@ -565,7 +565,7 @@ def ask_verdicts(
     Return a model's decision about each new fact and the entries offered with it.
 
     Raises:
-        PortError: it failed, or its answer is unreadable.
+        PortError: the model failed, or its answer is unreadable.
     """
     labels = [
         [f"{number}{chr(ord('a') + at)}" for at in range(len(known))]
@@ -611,7 +611,7 @@ class ModelArbiter:
         Return the model's decision about *new* and *stored*.
 
         Raises:
-            PortError: it failed, or its answer is unreadable.
+            PortError: the model failed, or its answer is unreadable.
         """
         return ask_verdicts(self._caller, [new], [stored], self._task)[0]
 

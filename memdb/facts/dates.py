@@ -260,7 +260,8 @@ def days_about(text: str, created_ms: int) -> list[DaySpan]:
     """
     Return the days that *text* is about, in order, without the day on which it was written.
 
-    It reads the first 10,000 characters, and the first 16 spans of days. An uncertain time counts
+    The function reads the first 10,000 characters, and the first 16 spans of days. An uncertain
+    time counts
     too: "a few weeks ago" is two to five.
 
     Args:

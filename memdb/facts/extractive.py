@@ -1,10 +1,10 @@
 """
 Extractive summarizer: the most informative sentences of the source, unchanged.
 
-It is the default, and needs no model, table or network. Each sentence is a set of weighted terms
-(numbers, file names, names, words). Sentences are taken greedily by the weight per token of their
-terms that the summary lacks, so repetition gains nothing. They keep their order, and are taken
-whole or left out. The result is counted before it is returned.
+This summarizer is the default, and needs no model, table or network. Each sentence is a set of
+weighted terms (numbers, file names, names, words). Sentences are taken greedily by the weight per
+token of their terms that the summary lacks, so repetition gains nothing. The chosen sentences keep
+their order, and are taken whole or left out. The result is counted before it is returned.
 
 Source: Nenkova & Vanderwende 2005 (SumBasic: words of the source as weights);
 Lin & Bilmes 2010 (budgeted greedy by gain / cost^r, lazily).

@@ -292,7 +292,7 @@ def leans_on_another(sentence: str) -> tuple[bool, bool]:
     """
     Return whether a sentence needs the one before it, and whether it is a fragment.
 
-    It needs it if it is a fragment, or begins with a pronoun or a number.
+    A sentence needs it if it is a fragment, or begins with a pronoun or a number.
 
     >>> leans_on_another("He's 79 years old."), leans_on_another("Not 200.")
     ((True, False), (True, True))

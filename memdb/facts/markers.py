@@ -4,9 +4,9 @@ Markers: the words that show what a sentence does, from `markers.json`.
 The two models of this package have no other list of words by hand. For a language without a table,
 they use their other features. Texts that differ only in an order to remember say the same.
 
-The table has a list of regular expressions for each language and kind. They are matched with
-folded text (lower case, no accents on Latin letters), and with whole words; in Chinese and Japanese
-they match anywhere. The kinds:
+The table has a list of regular expressions for each language and kind. The expressions are matched
+with folded text (lower case, no accents on Latin letters), and with whole words; in Chinese and
+Japanese they match anywhere. The kinds:
 
     change       something is different from before
     correction   a value was wrong
@@ -58,8 +58,8 @@ def marks(text: str) -> frozenset[str]:
     """
     Return the kinds with a marker in *text*: of its language, and orders of any language.
 
-    It reads the first `MAX_CHARS` and the end, because a marker may look at the rest of its line
-    from each word.
+    The function reads the first `MAX_CHARS` and the end, because a marker may look at the rest of
+    its line from each word.
 
     >>> sorted(marks("Maybe we no longer live there."))
     ['hedge', 'negation', 'retraction']

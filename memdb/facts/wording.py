@@ -2,8 +2,8 @@
 Words of a statement in the form for the two models: folded, with their place and weight.
 
 A script without spaces gives a word per character (a run of Katakana is one word). The weight is
-the amount of information in a word. It is 1 for rare words, and small for words in many of the
-training statements (`common.json`, counted by `bench/facts/train.py`).
+the amount of information in a word. The weight is 1 for rare words, and small for words in many of
+the training statements (`common.json`, counted by `bench/facts/train.py`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def recognise(text: str) -> str:
     """
     Return the code of the language of *text*, "en" if no word decides.
 
-    It is the likeliest by common words and letters, among the languages of its script.
+    The language is the likeliest by common words and letters, among the languages of its script.
 
     >>> recognise("Ich wohne in Oslo und das ist gut"), recognise("我住在北京"), recognise("xyz")
     ('de', 'zh', 'en')

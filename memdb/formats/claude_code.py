@@ -1,7 +1,7 @@
 """
 Transcripts of Claude Code: one JSON object per line, as messages and back.
 
-Claude Code and the Claude Agent SDK write these lines. They become messages in the roles of
+Claude Code and the Claude Agent SDK write these lines. Such lines become messages in the roles of
 their speakers. Results of tools, and texts that the program writes for the user, are never the
 user's. The format has no specification. A line that is not understood is stored whole, without
 text.
@@ -72,7 +72,7 @@ def read_entry(entry: Any, field: str = "entry", *, whole: bool = True) -> list[
             without text.
 
     Raises:
-        InvalidInput: it is not a JSON object.
+        InvalidInput: *entry* is not a JSON object.
 
     >>> read_entry({"type": "user", "message": {"role": "user", "content": "Hi."}})[0].text
     'Hi.'

@@ -5,7 +5,8 @@ Documents for people: Markdown, HTML and CSV, made from the lines of an export o
   inside its quotation, whatever it contains: none of its lines is a heading or the end of a list.
   `<` is written so that no reader takes it for HTML, and `![` so that no reader fetches a picture.
   `memdb import` reads it as a note, like any Markdown file.
-- HTML: a single page without other files, on which every stored text is shown as text. It has no
+- HTML: a single page without other files, on which every stored text is shown as text. The page
+has no
   script and makes no network request: its Content-Security-Policy allows only its own styles and
   embedded pictures. Every text is escaped, and names of anchors are numbers.
 - CSV: one table with a row per message, entry, summary, item and state. A spreadsheet runs a cell

@@ -1,7 +1,7 @@
 """
 Projects of coding agents: the app of a working directory.
 
-A project is an app, named by the absolute path of its folder. This is the folder of the Git
+A project is an app, named by the absolute path of its folder. The folder is the folder of the Git
 repository around the working directory, and for a worktree that of the main repository. Without a
 repository it is the directory itself.
 """

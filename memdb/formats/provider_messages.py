@@ -76,7 +76,7 @@ def plain_value(value: Any, field: str) -> Any:
     Return *value* as JSON: dicts, lists, texts and numbers.
 
     Raises:
-        InvalidInput: it is nested too deep, or a part of it has no JSON form.
+        InvalidInput: *value* is nested too deep, or a part of it has no JSON form.
     """
     if isinstance(value, (dict, list, tuple)):
         found = _plain(value, field, 0)
@@ -198,7 +198,7 @@ def read_messages(value: Any, field: str = "message") -> list[NewMessage]:
         field: What an error calls it.
 
     Raises:
-        InvalidInput: it is not a message, has no role, or has no JSON form.
+        InvalidInput: *value* is not a message, has no role, or has no JSON form.
 
     >>> read_messages({"role": "model", "parts": [{"text": "Hi."}]})[0].role
     'assistant'
@@ -580,7 +580,7 @@ def read_bedrock(data: dict[str, Any]) -> list[NewMessage]:
     Return a message of Bedrock or Strands as messages, also one of plain text blocks.
 
     Raises:
-        InvalidInput: it has no role of a message.
+        InvalidInput: *data* has no role of a message.
     """
     return [*_READERS[BEDROCK](data, "message")]
 

@@ -4,9 +4,9 @@ Convert messages to the request formats of OpenAI, Anthropic, Gemini and LangCha
 A message that was read of a provider's own goes back to it as it came, from its
 original. For another provider a part that it has no type for is the part's text.
 
-A stored conversation easily leads to requests that an API refuses. They contain a call without its
-result, a result without its call, an empty text, or two messages of one role. The formats avoid all
-of these:
+A stored conversation easily leads to requests that an API refuses. Such conversations contain a
+call without its result, a result without its call, an empty text, or two messages of one role. The
+formats avoid all of these:
 
 - An answered call is a real call with its results behind it, in the order of the
   calls, wherever they were. Several results of one call are one.

@@ -249,7 +249,7 @@ def parse_line(number: int, line: bytes) -> Any:
     Return the value of a line of JSON.
 
     Raises:
-        InvalidInput: it is not JSON; the error names the line.
+        InvalidInput: the line is not JSON; the error names the line.
     """
     try:
         text = line.decode()
@@ -281,7 +281,7 @@ def first_value(source: Source) -> Any:
     Return the first object of *source*: of its first line, of its array, or all of it.
 
     Raises:
-        InvalidInput: it is empty, or begins with no JSON.
+        InvalidInput: *source* is empty, or begins with no JSON.
     """
     head = source.read(BLOCK_BYTES).removeprefix(BOM).lstrip()
     if not head:
@@ -306,7 +306,7 @@ def read_object(source: Source) -> dict[str, Any]:
     Return the JSON object that all of *source* is.
 
     Raises:
-        InvalidInput: it is none, or has more than `MAX_OBJECT_BYTES`.
+        InvalidInput: the source is none, or has more than `MAX_OBJECT_BYTES`.
     """
     data = source.read(MAX_OBJECT_BYTES + 1)
     if len(data) > MAX_OBJECT_BYTES:
@@ -502,7 +502,7 @@ class Tree:
             counts: What is read is a part of the import, so `done` grows.
 
         Raises:
-            FileError: it cannot be read.
+            FileError: the file cannot be read.
         """
         with ExitStack() as files:
             shown, most = self.shown(name), None
@@ -539,8 +539,8 @@ class Tree:
         Return the first JSON value of a file: of its first line, or of the array it is.
 
         Raises:
-            FileError: it cannot be read.
-            InvalidInput: it is empty, or begins with no JSON.
+            FileError: the file cannot be read.
+            InvalidInput: the file is empty, or begins with no JSON.
         """
         if name not in self._first:
             is_array = self.is_array(name)

@@ -66,8 +66,9 @@ def as_lines(
         lines: Yields the lines from at most this many rows of a table.
 
     Raises:
-        InvalidInput: it has no such table or column, or gives more than its size lets expect.
-        FileError: it cannot be read.
+        InvalidInput: the database has no such table or column, or gives more than its size lets
+            expect.
+        FileError: the file cannot be read.
     """
     import sqlite3
 
@@ -101,7 +102,7 @@ def list_tables(path: str) -> dict[str, frozenset[str]]:
     Return the tables of another program's SQLite file, each with its columns.
 
     Raises:
-        FileError: it cannot be read.
+        FileError: the file cannot be read.
     """
     import sqlite3
 

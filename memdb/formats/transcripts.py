@@ -257,7 +257,7 @@ def document_lines(data: bytes) -> bytes:
     Return a chat of Gemini CLI that is one JSON document as lines.
 
     Raises:
-        InvalidInput: it is no JSON object.
+        InvalidInput: *data* is no JSON object.
     """
     value = parse_object(data)
     if value is None:

@@ -35,10 +35,11 @@ def observer(
     """
     Return what `memdb.open(on_event=)` takes.
 
-    Each event becomes a span with its name, a child of the span that was current at the call. It
-    also becomes a value of the histogram `memdb.duration`, in seconds. Both have `memdb.call`. If
-    the call failed, both have `error.type`: the code of a memdb error, else the name of the class.
-    Neither contains texts of the memory; the message of an error is in the span's status.
+    Each event becomes a span with its name, a child of the span that was current at the call. The
+    event also becomes a value of the histogram `memdb.duration`, in seconds. Both have
+    `memdb.call`. If the call failed, both have `error.type`: the code of a memdb error, else the
+    name of the class. Neither contains texts of the memory; the message of an error is in the
+    span's status.
 
     Args:
         tracer_provider: None means that of the program.

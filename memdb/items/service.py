@@ -372,7 +372,7 @@ class ItemService:
         Raises:
             InvalidInput: a field cannot be stored.
             TooLarge: the value is too long, or there are too many vectors.
-            SecretFound: it contains a secret, and those are refused.
+            SecretFound: the item contains a secret, and those are refused.
         """
         path = path_of(new.namespace)
         name_value(new.key, "key")

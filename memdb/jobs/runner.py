@@ -119,7 +119,7 @@ class JobRunner:
         """
         Do every due step that no other process does, and return the results.
 
-        The error of a step is recorded with it. It is tried again after a
+        The error of a step is recorded with it. A failed step is tried again after a
         minute, then after two, four ...
 
         Args:

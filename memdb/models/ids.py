@@ -87,9 +87,9 @@ class BranchName(str):
     """
     The name of a session together with that of a branch of it.
 
-    It is passed where services expect the name of a session. As text it is the session's name,
-    because a branch shares everything but messages with its session. It is equal only to the name
-    of the same branch.
+    A `BranchName` is passed where services expect the name of a session. As text it is the
+    session's name, because a branch shares everything but messages with its session. A
+    `BranchName` is equal only to the name of the same branch.
     """
 
     __slots__ = ("branch",)

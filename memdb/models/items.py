@@ -1,8 +1,8 @@
 """
 Items: values under a namespace and a key, and the arguments that change them.
 
-A namespace is a tuple of labels. It is stored as one text, each label followed by the character 31,
-so a namespace and everything below it are one range of texts.
+A namespace is a tuple of labels. A namespace is stored as one text, each label followed by the
+character 31, so a namespace and everything below it are one range of texts.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def path_of(namespace: object, field: str = "namespace") -> str:
     Return a namespace in its stored form.
 
     Raises:
-        InvalidInput: it is not a list or tuple of names, or a label contains the character 31.
+        InvalidInput: *namespace* is not a list or tuple of names, or a label contains the
+            character 31.
         TooLarge: there are more than `MAX_DEPTH` labels, or more than `MAX_PATH_CHARS` in all.
 
     >>> labels_of(path_of(("a", "b"))), path_of(())
@@ -186,7 +187,7 @@ def ttl_value(value: Ttl | None) -> int | None:
         value: Seconds, a timedelta, or text such as "30d", "12h" or "45m".
 
     Raises:
-        InvalidInput: it has none of these forms, is not above 0, or is over 100 years.
+        InvalidInput: *value* has none of these forms, is not above 0, or is over 100 years.
 
     >>> ttl_value(1.5), ttl_value("2h")
     (1500, 7200000)

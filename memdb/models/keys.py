@@ -32,7 +32,7 @@ class FileKey:
         Take a passphrase, or 32 bytes that are the key.
 
         Raises:
-            InvalidInput: it is empty, has another length, or cannot be passed to the cipher.
+            InvalidInput: *value* is empty, has another length, or cannot be passed to the cipher.
         """
         if isinstance(value, bytes):
             if len(value) != KEY_BYTES:
@@ -77,7 +77,7 @@ def key_value(value: AnyKey | None) -> FileKey | None:
             keyring under the name MEMDB_KEYRING.
 
     Raises:
-        InvalidInput: it is not a key.
+        InvalidInput: *value* is not a key.
         FileError: the file of the key cannot be used.
     """
     if isinstance(value, FileKey):
@@ -96,8 +96,8 @@ def read_key_file(path: str | os.PathLike[str]) -> FileKey:
     Return the key in a file: 32 bytes, or a line of text.
 
     Raises:
-        FileError: it cannot be read, or others may read it.
-        InvalidInput: it contains no key.
+        FileError: the file cannot be read, or others may read it.
+        InvalidInput: the file contains no key.
     """
     name = os.fspath(path)
     try:

@@ -366,7 +366,8 @@ class BranchInfo(Record):
     Attributes:
         parent: Name of the branch that it starts from; None means the session itself.
         leaves_at: The last seq up to which it shares everything that *parent* has; 0 if there is
-            none. It may share later messages too, if `replace` made the two differ in between.
+            none. The branch may share later messages too, if `replace` made the two differ in
+            between.
         last_seq: The highest seq assigned on its path.
         message_count: Number of messages on its path, shared ones included.
         uid: Differs from that of a branch of the same name that was deleted.
@@ -521,7 +522,7 @@ class Hits(Record):
     """
     The hits of one answer, best first, and how they were found.
 
-    It can be iterated, indexed and asked for its length. A slice is an answer
+    The object can be iterated, indexed and asked for its length. A slice is an answer
     too, with the same facts.
 
     Attributes:
@@ -534,8 +535,8 @@ class Hits(Record):
         failure: The embedder's error; None if nothing failed.
         space: The model whose vectors answered; None if none did.
         certainty: "sure" if a match answers the query, "unsure" if the best one may
-            not, "none" if nothing is known. It judges the matches, including those left out of
-            *hits*. A search by vector alone is always unsure.
+            not, "none" if nothing is known. The certainty judges the matches, including those left
+            out of *hits*. A search by vector alone is always unsure.
     """
 
     hits: tuple[Hit, ...] = ()

@@ -78,7 +78,7 @@ def timeout_value(value: object, field: str) -> float:
     Return *value* as a timeout in seconds: over 0, at most `MAX_TIMEOUT_S`.
 
     Raises:
-        InvalidInput: it is something else.
+        InvalidInput: *value* is something else.
     """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 < value <= MAX_TIMEOUT_S:  # type: ignore[operator]  # a number
@@ -90,7 +90,7 @@ class CallCancelled(BaseException):
     """
     Nobody waits any more for the call that used a port, so the port's call ends as at Ctrl-C.
 
-    It is not an `Exception`, so no fallback replaces the answer, and nothing is stored.
+    The exception is not an `Exception`, so no fallback replaces the answer, and nothing is stored.
     """
 
 
@@ -365,7 +365,8 @@ def call_within(
         label: Its name for *meter*. Default: *name*.
 
     Raises:
-        PortError: it raised an error, or took longer than *timeout_s*. It contains no secret.
+        PortError: the call raised an error, or took longer than *timeout_s*. The error contains no
+            secret.
     """
     start_s = time.perf_counter()
     failure: PortError | None = None
@@ -531,7 +532,7 @@ class ModelCaller:
 
         Raises:
             PortError: no answer came, the timeout passed, the call was
-                cancelled, or the budget is used up. It contains no secret.
+                cancelled, or the budget is used up. The error contains no secret.
             InvalidInput: *timeout_s* is not a timeout.
         """
         whole_s = self._timeout_s if timeout_s is None else timeout_value(timeout_s, "timeout_s")

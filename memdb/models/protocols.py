@@ -1,8 +1,8 @@
 """
 Ports: small protocols that a host can implement.
 
-Each has an offline default in `models_local/` or `text/`. A port may be slow or fail. It is never
-called inside a write transaction, and its errors reach the caller as `PortError`.
+Each has an offline default in `models_local/` or `text/`. A port may be slow or fail. A port is
+never called inside a write transaction, and its errors reach the caller as `PortError`.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Arbiter(Protocol):
         Return the relation of *new* to *stored*, one or more claims, most similar first.
 
         Raises:
-            PortError: it failed; the new fact is added and linked.
+            PortError: the decision failed; the new fact is added and linked.
         """
         ...
 
@@ -225,6 +225,6 @@ class Summarizer(Protocol):
             limit_tokens: Most tokens of the summary's text, from 1.
 
         Raises:
-            PortError: it could not; the offline one takes its place.
+            PortError: the model could not; the offline one takes its place.
         """
         ...

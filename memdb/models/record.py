@@ -76,7 +76,7 @@ class Record(metaclass=RecordType):
     """
     A value with named fields, equal to another of its class with equal fields.
 
-    It is no sequence. `to_dict` gives what JSON can hold. The field `row_id`, a packed id, is
+    A record is no sequence. `to_dict` gives what JSON can hold. The field `row_id`, a packed id, is
     neither shown nor in `to_dict`. A class names in `_numbered` its fields that hold packed ids,
     or records with some; see `numbered`.
     """
@@ -126,7 +126,7 @@ class Record(metaclass=RecordType):
         """
         Show the class, and each field that differs from its default, None without one.
 
-        It fits a line: of rows their number and the first text are shown, of a long text its
+        The text fits a line: of rows their number and the first text are shown, of a long text its
         beginning.
         """
         shown = ", ".join(

@@ -649,8 +649,8 @@ class SessionHead(Record):
 
     Attributes:
         last_seq: The highest seq given out, 0 before the first message.
-        newest_seq: Seq of the newest message that still exists; 0 if there is none. It falls
-            when messages are removed; `last_seq` never does.
+        newest_seq: Seq of the newest message that still exists; 0 if there is none. The number
+            falls when messages are removed; `last_seq` never does.
         metadata: As given to `session.create`; None for a session that was
             made by its first message, artifact or state.
         uid: Differs from that of a session of the same name that was deleted.

@@ -1,7 +1,7 @@
 """
 Settings: what a file does with secrets, summaries, facts and old data, as one record.
 
-They are kept in the file, so that every program that opens it agrees. Functions
+The settings are kept in the file, so that every program that opens it agrees. Functions
 (embedder, model, detector) are no settings: they are given to `memdb.open`.
 """
 
@@ -127,8 +127,8 @@ class Settings(Record):
             form of the answer are always added.
         extract: Whether background work (`db.jobs`) learns entries from messages. None means that
             it does without a model where a program opened the file by `memdb.open`, or a folder of
-            files. It does not on the command line or in a server of one file. `Session.extract`
-            works in any case. Cost: 2 ms of CPU per message.
+            files. A program does not on the command line or in a server of one file.
+            `Session.extract` works in any case. Cost: 2 ms of CPU per message.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.
         extract_messages: Most messages per batch, 1 to 200.

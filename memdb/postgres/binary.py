@@ -79,7 +79,7 @@ def to_pgvector(stored: bytes, *, is_halves: bool) -> bytes:
     Return a vector of a file, signed bytes or float32, in the format of pgvector.
 
     Raises:
-        Unsupported: it has more than 16,000 dimensions.
+        Unsupported: the vector has more than 16,000 dimensions.
     """
     dim = len(stored) if is_halves else len(stored) // 4
     if dim > MAX_DIM:

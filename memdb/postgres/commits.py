@@ -105,7 +105,7 @@ def last_number(link: Link) -> int | None:
     """
     Return the number of the connection's last transaction, None if it has none.
 
-    It waits for the transaction before, if a server is still working on it.
+    The call waits for the transaction before, if a server is still working on it.
     """
     rows = link.ask(SELECT_COMMITTED, {"writer": link.writer})
     return rows[0][0] if rows else None

@@ -2,9 +2,9 @@
 Connections and transactions: run statements on a server, again after a fail-over (ADR-0031).
 
 A transaction records its statements and the server's answers. If the connection is lost, or another
-transaction conflicts, it is repeated on a new connection, statement by statement. It continues if
-the answers are the same. So the caller sees an error only if something that it has read is
-different now, or no server answers within `RETRY_S`.
+transaction conflicts, it is repeated on a new connection, statement by statement. The transaction
+continues if the answers are the same. So the caller sees an error only if something that it has
+read is different now, or no server answers within `RETRY_S`.
 
 A transaction that only reads sees one snapshot, so it runs no statement twice. Its next statements
 may be sent ahead, together with another one (ADR-0049).
@@ -369,7 +369,7 @@ class Tx(Asking):
         Repeat the transaction so far, on a new connection if the old one is lost.
 
         Raises:
-            MemDBError: it cannot be repeated, or now has other results.
+            MemDBError: the transaction cannot be repeated, or now has other results.
         """
         psycopg = driver.load()
         while True:
@@ -592,7 +592,8 @@ class Tx(Asking):
         """
         Return the result of *work*, called with the psycopg connection in this transaction.
 
-        It is for calls without a named statement, such as COPY. It is not repeated after a loss.
+        The call is for calls without a named statement, such as COPY. It is not repeated after a
+        loss.
         """
         psycopg = self._prepare_for(statement_of(LOCK), EMPTY)
         self._has_changed = self._writes

@@ -294,8 +294,8 @@ class PostgresEngine(Opened):
         """
         Return the result of *call*, run again because the server rolled back its transaction.
 
-        It is not run again inside a transaction, or if this thread has committed since *start_s*
-        (`perf_counter`), because its writes would be done twice.
+        The call is not run again inside a transaction, or if this thread has committed since
+        *start_s* (`perf_counter`), because its writes would be done twice.
 
         Raises:
             MemDBError: *error*, or the last error of *call*.
@@ -352,7 +352,7 @@ class PostgresEngine(Opened):
         """
         Close every connection.
 
-        Calling it again does nothing. It rolls back what this thread writes.
+        Calling it again does nothing. The call rolls back what this thread writes.
         """
         writer = self.find_writer()
         if writer is not None and writer.tx is not None:

@@ -284,7 +284,7 @@ class Link:
 
         Raises:
             SchemaTooNew: a newer memdb migrated the tables since they were opened.
-            FileError: they were replaced by those of another format.
+            FileError: the tables were replaced by those of another format.
         """
         if not self.writer:
             writer = int.from_bytes(os.urandom(8), "big") >> 1

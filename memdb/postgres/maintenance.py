@@ -286,8 +286,8 @@ class PostgresMaintenance:
         """
         Create missing vector indexes of large scopes; return how many.
 
-        It also drops the indexes of dropped spaces, and removes rows of ended connections from
-        `commits`; autovacuum does the rest.
+        The call also drops the indexes of dropped spaces, and removes rows of ended connections
+        from `commits`; autovacuum does the rest.
         """
         with self._db.write() as tx:
             tx.run(DELETE_WRITER, {"writer": 0, "before_ms": tx.now_ms - MONTH_MS})
@@ -309,7 +309,7 @@ class PostgresMaintenance:
         Others can read and write at the same time.
 
         Raises:
-            InvalidInput: it was called inside `with db.write()`.
+            InvalidInput: the call was made inside `with db.write()`.
         """
         self._db.refuse_inside("vacuum")
         self._db.refuse_read_only()
@@ -352,12 +352,12 @@ class PostgresMaintenance:
         """
         Run a user's SELECT in a read-only transaction, limited in time.
 
-        It may name the views of schema.sql. Numbers and bytes are returned as from a file. It runs
-        as the role `memdb_reader` if the user may switch to that.
+        The query may name the views of schema.sql. Numbers and bytes are returned as from a file.
+        The query runs as the role `memdb_reader` if the user may switch to that.
 
         Raises:
-            InvalidInput: it is not a single SELECT, calls a volatile function, or cannot be run.
-            Interrupted: it took longer than *timeout_s*.
+            InvalidInput: *sql* is not a single SELECT, calls a volatile function, or cannot be run.
+            Interrupted: the query took longer than *timeout_s*.
         """
         self._db.refuse_inside("query")
         check_query_values(values)

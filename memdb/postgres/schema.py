@@ -2,9 +2,9 @@
 The tables on a server: schema.sql in PostgreSQL's form, in partitions of whole scopes.
 
 The tables are in the first schema of the search path that has them, or else in its first (`link`).
-They are created and migrated under an advisory lock, in one transaction, and have the numbers of
-the file format. During a migration writers wait at their first statement; programs with an older
-memdb are refused from then on.
+The tables are created and migrated under an advisory lock, in one transaction, and have the
+numbers of the file format. During a migration writers wait at their first statement; programs with
+an older memdb are refused from then on.
 """
 
 from __future__ import annotations

@@ -356,7 +356,7 @@ class PostgresVectors:
         that nobody waits for.
 
         Raises:
-            Unsupported: they have more than 16,000 dimensions.
+            Unsupported: the vectors have more than 16,000 dimensions.
         """
         sql = INSERT[kind == AS_BYTES]
         place = {"space_no": space_no, "kind": kind}
@@ -371,7 +371,7 @@ class PostgresVectors:
         Store vectors as `list_stored` of another database returned them, and replace older ones.
 
         Raises:
-            Unsupported: they have more than 16,000 dimensions.
+            Unsupported: the vectors have more than 16,000 dimensions.
         """
         column = "direction" if kind == AS_BYTES else "vector"
         start = row_of(4, space_no.to_bytes(8, "big"), kind.encode())

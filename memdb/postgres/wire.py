@@ -1,8 +1,8 @@
 """
 The wire to a server: sends statements without waiting, and reads answers in their order.
 
-It is libpq's pipeline, through psycopg's low-level classes. psycopg's own cursors cost five times
-as much and forget all prepared statements after each ROLLBACK.
+The wire is libpq's pipeline, through psycopg's low-level classes. psycopg's own cursors cost five
+times as much and forget all prepared statements after each ROLLBACK.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Wire:
     Attributes:
         raw: psycopg's.
         is_whole: Whether the last call finished, so that each answer belongs to the statement that
-            waits for it. It is False after an exception of a signal handler.
+            waits for it. The flag is False after an exception of a signal handler.
     """
 
     __slots__ = (
@@ -137,7 +137,7 @@ class Wire:
         """
         Wait for all answers.
 
-        It raises psycopg.Error if a statement failed. Then other statements may be sent.
+        The call raises psycopg.Error if a statement failed. Then other statements may be sent.
         """
         self.is_whole = False
         self._pg.pipeline_sync()

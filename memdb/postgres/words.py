@@ -4,7 +4,7 @@ Full-text search on a server: which rows contain a term. Owns `words` and `words
 A row of `words` lists the ids that contain one token in a block of a scope (`tokens.block_of`), 6
 bytes each. The words of a few new rows are first stored in `words_tail`, one row each, and later
 added to the lists together. So an append writes one row, and a search reads both in one statement.
-Both are written under the lock of the scope (ADR-0032).
+Both rows are written under the lock of the scope (ADR-0032).
 
 The tokens are those of FTS5 (`memdb.postgres.tokens`). Lists contain no positions: phrases and
 fields are searched in the texts of the rows that contain all of their tokens.

@@ -218,7 +218,7 @@ class OpenAIServer(Client):
         Return the result of *work* and its requests, within *timeout_s* altogether.
 
         Raises:
-            PortError: it failed, without cause and keys.
+            PortError: the call failed, without cause and keys.
         """
         calls: list[_Call] = []
 
@@ -544,7 +544,7 @@ def _parse_url(base_url: str) -> Any:
     Return the parts of *base_url*.
 
     Raises:
-        InvalidInput: it is not an http or https URL.
+        InvalidInput: *base_url* is not an http or https URL.
     """
     try:
         url = urlsplit(base_url)

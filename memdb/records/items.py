@@ -220,7 +220,7 @@ def _first_ref(
     """
     Return the ref of the first vector, None without vectors.
 
-    It stays if their number does. Else it is the item's id for a single one, or a new id.
+    The ref stays if their number does. Else it is the item's id for a single one, or a new id.
     """
     count = len(draft.vectors) or draft.embedded
     if not count:

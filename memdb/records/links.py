@@ -53,7 +53,8 @@ def links_among(tx: Tx, scope_no: int, ids: Collection[int]) -> list[Link]:
     """
     Return every link with an end in *ids*, by older and newer id.
 
-    These are guessed, rejected and confirmed links; the other end may be an entry outside *ids*.
+    The links are guessed, rejected and confirmed links; the other end may be an entry outside
+    *ids*.
     Cost: 0.1 ms for 50 ids.
     """
     return links.list_about(tx, scope_range(scope_no), ids)

@@ -2,8 +2,8 @@
 Message records: a message with its words, vectors, archived copy, summaries and jobs.
 
 Rows of the table `messages` are added and removed only through this module, except by `memdb copy`.
-Every message of append, import, fork and hosts first becomes a draft. It is screened, checked and
-counted, outside the transaction that stores it. Functions that take a `tx` join the caller's
+Every message of append, import, fork and hosts first becomes a draft. A draft is screened, checked
+and counted, outside the transaction that stores it. Functions that take a `tx` join the caller's
 transaction.
 """
 
@@ -158,7 +158,7 @@ def read_draft(
 
     Raises:
         InvalidInput: a field cannot be stored.
-        SecretFound: it contains a secret, and *action* is "refuse".
+        SecretFound: the message contains a secret, and *action* is "refuse".
     """
     return Draft(*(*_read(new, screen, action), tokens, counter))
 
@@ -235,7 +235,7 @@ def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[Ne
     in a provider's dict are memdb's, and count as in a dict of memdb.
 
     Raises:
-        InvalidInput: it is not a message, or has an unknown field.
+        InvalidInput: the value is not a message, or has an unknown field.
     """
     if isinstance(value, NewMessage):
         return (value,)
@@ -426,7 +426,7 @@ def find_same(
     Return the stored message with the external id of a draft, None if there is none.
 
     Raises:
-        AlreadyExists: it differs from the draft, and *keep* is False.
+        AlreadyExists: the stored message differs from the draft, and *keep* is False.
     """
     assert draft.external_id is not None
     found = messages.find_external(tx, session, name, draft.external_id)

@@ -88,7 +88,7 @@ def set_extracted(tx: Tx, session: int, last_seq: int) -> None:
     """
     Store that a session was searched for facts up to *last_seq*; 0 means not yet.
 
-    It is for copies, whose facts were copied or deleted.
+    The call is for copies, whose facts were copied or deleted.
     """
     if last_seq:
         jobs.set_extracted(tx, session, last_seq)
@@ -167,8 +167,8 @@ def replace_branch(tx: Tx, branch: int, parent: int, leaves_at: int) -> int:
     """
     Attach a branch to a row that is newer than itself: it gets a newer row; return its id.
 
-    It keeps its name, its uid, its messages, and references to them. The new row is newer than the
-    branches that start from it, so these are replaced too.
+    The branch keeps its name, its uid, its messages, and references to them. The new row is newer
+    than the branches that start from it, so these are replaced too.
     """
     place = sessions.place_of(tx, branch)
     sessions.rename_branch(tx, branch, f"{place['branch']}{BRANCH_MARK}")

@@ -99,8 +99,8 @@ def complete_if_done(tx: Tx, space_no: int) -> None:
     """
     Mark a space as complete if it has no pending work.
 
-    It belongs in the transaction of its last vectors, so that nobody sees all of them while another
-    space still answers.
+    The call belongs in the transaction of its last vectors, so that nobody sees all of them while
+    another space still answers.
     """
     if not jobs.is_unfinished(tx, space_no):
         complete(tx, space_no)

@@ -1,8 +1,9 @@
 """
 Rebuild scopes, sessions, branches and names that the rows of a damaged file refer to.
 
-It is a part of a recovery (`memdb.rescue.found_rows`), after the rows were stored. Names come from
-indexes that can still be read; a row without a known name is called "recovered" and its number.
+The module is a part of a recovery (`memdb.rescue.found_rows`), after the rows were stored. Names
+come from indexes that can still be read; a row without a known name is called "recovered" and its
+number.
 """
 
 from __future__ import annotations

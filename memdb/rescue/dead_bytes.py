@@ -60,7 +60,7 @@ class DeadBytes:
             roots: First pages of the tables whose rows need no search.
 
         Raises:
-            ValueError: they do not follow the format.
+            ValueError: the pages do not follow the format.
         """
         header = read(0, HEADER_BYTES) if size >= HEADER_BYTES else b""
         page_bytes = int.from_bytes(header[16:18], "big")
@@ -165,7 +165,7 @@ class DeadBytes:
         """
         Return the free blocks of a page; *block* is the first.
 
-        They include their headers, which may be bytes of earlier rows.
+        The blocks include their headers, which may be bytes of earlier rows.
         """
         found = []
         while block:

@@ -154,7 +154,7 @@ def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
 
     Raises:
         OSError: the file cannot be read at all.
-        FileError, SchemaTooNew: it has another format than this memdb writes.
+        FileError, SchemaTooNew: the file has another format than this memdb writes.
 
     Cost: 1 s per 20 MB, and memory for three times the file.
     """

@@ -91,7 +91,7 @@ class PageFile:
             data: The file with its WAL, if it is encrypted on the disk.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         if data is None:
             with open(path, "rb") as file:
@@ -151,7 +151,7 @@ class PageFile:
         Return kind and rows of a page that no table leads to.
 
         Raises:
-            BrokenPage: it is not a page with rows.
+            BrokenPage: the page is not a page with rows.
         """
         kind = self.page(number)[0]
         if kind not in (INNER_INDEX, LEAF_INDEX, LEAF_TABLE) or number == 1:

@@ -286,8 +286,8 @@ def purge(db: SqliteFile) -> list[str]:
     """
     Remove every byte that belongs to no row; return what prevented it.
 
-    It needs as much free disk as the file is large, and other writers wait. Cost: 1 s per 20,000
-    messages, and 1 s per 100 MB.
+    The call needs as much free disk as the file is large, and other writers wait. Cost: 1 s per
+    20,000 messages, and 1 s per 100 MB.
 
     Transaction: several of its own, not inside another. The file is sound after each of them.
     """

@@ -267,7 +267,7 @@ class Candidates(Record):
         lexical: The words of the query in the corpus.
         scores: Lexical scores by id, without rows that must not be found by their neighbours.
         cosine: Cosine similarity by id.
-        fused: Both together; None for kinds without neighbours.
+        fused: Words and meaning together; None for kinds without neighbours.
         rows: For messages, the rows of the best candidates.
         worths: For entries, their weights besides their words.
         texts: For messages and entries, the texts of the best candidates.

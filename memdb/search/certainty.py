@@ -84,7 +84,7 @@ def is_sure(question: Question, ranking: Ranking, row: Ranked) -> bool:
     """
     Return whether a row answers the question by itself.
 
-    It must contain each number and identifier in the question: "ticket 418" is not answered by
+    The row must contain each number and identifier in the question: "ticket 418" is not answered by
     ticket 419. If the question names a time and names, the row must contain one of the names. A
     question that lists the messages of a time requires neither.
     """

@@ -463,7 +463,8 @@ def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, flo
     """
     Return each feature's part in `base`: words and meaning together, at most 1.
 
-    That is what a message lends to its neighbours. The words count *covered* of their *share*.
+    The result is what a message lends to its neighbours. The words count *covered* of their
+    *share*.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
     most = max(weighted_sum(columns, parts), default=0.0) or 1.0

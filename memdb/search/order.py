@@ -256,13 +256,13 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
     """
     Yield the places of a newer hit and of an older one, before it, with a similar answer.
 
-    Both are of one author and contain the same words of the question, half of them at least. They
-    also share half of their other words except numbers and names. Or both are short, and the newer
-    one says that the older one is no longer true. For that the older one must be the best hit,
-    or the newer one is among the first `COMPARED` of its kind. The condition is stricter if they
-    share no word of the question. Long messages, which say several things, and messages that only
-    ask are not compared. A text without the name that is asked for is about something else, and a
-    question with a number asks for that one.
+    Both hits are of one author and contain the same words of the question, half of them at least.
+    Both hits also share half of their other words except numbers and names. Or both are short, and
+    the newer one says that the older one is no longer true. For that the older one must be the
+    best hit, or the newer one is among the first `COMPARED` of its kind. The condition is stricter
+    if they share no word of the question. Long messages, which say several things, and messages
+    that only ask are not compared. A text without the name that is asked for is about something
+    else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold
@@ -341,7 +341,7 @@ def _forms(word: str) -> tuple[str, ...]:
     """
     Return strings, to look for *word*, its forms and compounds of it in a text.
 
-    They expect a space before and after each word of the text.
+    The strings expect a space before and after each word of the text.
     """
     if not word.isascii() and has_cjk(word):
         return (word,)
@@ -392,7 +392,7 @@ def _short(text: str) -> tuple[str, ...]:
     """
     Return the statements in the short sentences of a text, without questions after a comma.
 
-    It is cached, because the best hit is read many times.
+    The result is cached, because the best hit is read many times.
     """
     said = [(one, one.endswith(ASKING_MARKS)) for one in sentences(text)]
     told = [stated(one, "user") if has_question else one for one, has_question in said]

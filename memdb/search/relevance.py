@@ -2,10 +2,10 @@
 Relevance: how much the best rows say about the question, on one absolute scale.
 
 Pure functions over ids and numbers. The scores of `memdb.search.rank` order the rows of one
-answer; a best row always has a high one. Relevance tells whether that row is an answer at all. It
-is the probability of a logistic model over a few facts about a row and the question (`FACTS`).
-`answers.json` has its weights, with words alone, with the built-in table and with a sentence model.
-`bench/answers/train.py` learns them from notebooks that were written for it.
+answer; a best row always has a high one. Relevance tells whether that row is an answer at all.
+Relevance is the probability of a logistic model over a few facts about a row and the question
+(`FACTS`). `answers.json` has its weights, with words alone, with the built-in table and with a
+sentence model. `bench/answers/train.py` learns them from notebooks that were written for it.
 
 An English word says more the rarer it is. A word of another language is weighed by the share of
 statements and questions that contain it. Both weights are the same in every file. So scores of two

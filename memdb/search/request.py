@@ -315,7 +315,7 @@ def query_text(text: object) -> str:
     Return *text* without NUL and lone surrogates, which no stored text contains.
 
     Raises:
-        InvalidInput: it is not a str, or longer than 1,000,000 characters.
+        InvalidInput: *text* is not a str, or longer than 1,000,000 characters.
     """
     if not isinstance(text, str):
         raise InvalidInput(f"query is {type(text).__name__}: give a str")

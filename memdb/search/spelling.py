@@ -2,10 +2,10 @@
 Spelling: the words of a question in the spelling of a scope's texts.
 
 An identifier is one word in one text and several in another ("RX2290", "RX 2290", "1,240"), and a
-word may be misspelt. So a word that no text contains is searched in three ways. It is joined with
-neighbouring words, split into adjacent words, and compared with words of the same beginning. The
-first two also try other numbers of leading zeros. This reads the index and the texts of a few rows.
-The spelling that is found replaces the word in the question.
+word may be misspelt. So a word that no text contains is searched in three ways. Such a word is
+joined with neighbouring words, split into adjacent words, and compared with words of the same
+beginning. The first two also try other numbers of leading zeros. The search reads the index and
+the texts of a few rows. The spelling that is found replaces the word in the question.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """
 The weight of a word in a question, the same in every file.
 
-`bench/answers/train.py` makes `answers.json`. It has the weights of `memdb.search.relevance`, and
-for each word the share of questions of its language that contain it. It also has how much likelier
-the word is in a question about the user than in one about the world.
+`bench/answers/train.py` makes `answers.json`. The file has the weights of
+`memdb.search.relevance`, and for each word the share of questions of its language that contain it.
+The file also has how much likelier the word is in a question about the user than in one about the
+world.
 """
 
 from __future__ import annotations

@@ -444,7 +444,7 @@ def compact(
 
     Raises:
         PortError: a model failed on a summary. All else was done.
-        InvalidInput: it was called inside a transaction.
+        InvalidInput: the call was made inside a transaction.
     """
     if keep_last is not None:
         int_value(keep_last, "keep_last", 0, MAX_SEQ)

@@ -1,8 +1,8 @@
 """
 Edit single summaries for a host: replace the text of a wrong one, or remove it.
 
-A summary one level up may quote it. It is rewritten in the same transaction, without a model. If
-the file has a model, that improves it later.
+A summary one level up may quote it. The upper summary is rewritten in the same transaction,
+without a model. If the file has a model, that improves it later.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def head_seq(tx: Tx, session: int, name: str) -> int:
     """
     Return the last seq of the system messages at the start of the session, 0 if there are none.
 
-    They are the system text of every context, so no summary covers them.
+    These messages are the system text of every context, so no summary covers them.
     """
     leaves = summaries.leaf_span(tx, session)
     if leaves is not None:

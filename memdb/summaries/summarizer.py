@@ -336,7 +336,7 @@ class SummaryMaker:
         Return the port's summary if it can replace its source.
 
         Raises:
-            PortError: it is empty, too long, or cannot be stored.
+            PortError: the summary is empty, too long, or cannot be stored.
         """
         name = f"summarizer {port.name!r}"
         try:

@@ -263,7 +263,7 @@ def summary_or_span(ref: int | str) -> int | tuple[int, int]:
     (7, 7, (11, 20), (12, 12))
 
     Raises:
-        InvalidInput: it is neither, or a span that ends before it begins.
+        InvalidInput: *ref* is neither, or a span that ends before it begins.
     """
     if not isinstance(ref, str):
         if isinstance(ref, int) and not isinstance(ref, bool):

@@ -1,5 +1,5 @@
 """
 Two devices with one memory: segments in a folder that any program may transport.
 
-It uses the rows and the lines of an export, but no service of the API.
+The package uses the rows and the lines of an export, but no service of the API.
 """

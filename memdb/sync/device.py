@@ -1,8 +1,8 @@
 """
 The device of a file: its id, its key, and how far it has written and read.
 
-It is stored in the file, so a copy or an older backup contains it too. The folder then has more of
-the device than the file, and the file becomes a new device (`memdb.sync.service`).
+The device is stored in the file, so a copy or an older backup contains it too. The folder then has
+more of the device than the file, and the file becomes a new device (`memdb.sync.service`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def read_key(value: object) -> str:
     Return a pairing key in the form of `new_key`.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: *value* is none.
     """
     text = "".join(str(value).split()).replace("-", "").lower()
     try:

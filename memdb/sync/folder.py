@@ -107,7 +107,7 @@ def require_folder(folder: str, db_path: str) -> None:
     Return if *folder* can be written and does not contain the live file.
 
     Raises:
-        FileError: it is not a folder, or cannot be written.
+        FileError: *folder* is not a folder, or cannot be written.
         InvalidInput: the file that is synced is in it.
     """
     if not os.path.isdir(folder):
@@ -264,8 +264,8 @@ def open_segment(
     Return the head of a segment of *device*, and its lines, by the keys of *own*.
 
     Raises:
-        Broken: it cannot be read, is cut, changed or renamed, or has no seal of the key.
-        Refused: it was written by a newer memdb.
+        Broken: the segment cannot be read, is cut, changed or renamed, or has no seal of the key.
+        Refused: the segment was written by a newer memdb.
     """
     try:
         with open(segment.path, "rb") as file:

@@ -97,7 +97,8 @@ class FolderSync:
         Read the mark of the folder, after downloading new files of a server.
 
         Raises:
-            FileError: it is not a folder, cannot be written, or the server cannot be reached.
+            FileError: the folder is not a folder, cannot be written, or the server cannot be
+                reached.
             InvalidInput: the folder contains the live file or other things, or was written by a
                 newer memdb.
         """

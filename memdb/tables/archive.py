@@ -150,7 +150,7 @@ def first_kept(tx: Tx, low: int, high: int, count: int) -> int:
     """
     Return the id of the oldest of the newest *count* messages of a range of ids.
 
-    It is above *high* if there is none.
+    The result is above *high* if there is none.
     """
     row = tx.one(SELECT_KEPT, {"low": low, "high": high, "count": count})
     return high + 1 if row is None or row[0] is None else int(row[0])

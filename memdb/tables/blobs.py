@@ -154,7 +154,7 @@ def read(tx: Tx, blob_no: int) -> bytes:
     Return all bytes of a blob. Cost: 1 ms per MB.
 
     Raises:
-        Corrupt: they differ from their size or SHA-256.
+        Corrupt: the bytes differ from their size or SHA-256.
     """
     return b"".join(read_parts(tx, blob_no, CHUNK_BYTES))
 
@@ -164,7 +164,7 @@ def read_parts(tx: Tx, blob_no: int, part_bytes: int) -> Iterator[bytes]:
     Yield the bytes of a blob in parts of about *part_bytes*; the last one is shorter.
 
     Raises:
-        Corrupt: they differ from their size or SHA-256, which is known after the last one.
+        Corrupt: the bytes differ from their size or SHA-256, which is known after the last one.
     """
     expected, size_bytes = tx.one(SELECT_WHOLE, {"blob_no": blob_no}) or (None, 0)
     digest, done, part, chunk_no = sha256(), 0, bytearray(), 0

@@ -1,8 +1,8 @@
 """
 Checks of rules that every sound file follows, and the repair of derived columns.
 
-It reads most tables, and owns none. Each check returns a line per row that breaks its rule, 20 at
-most; each `derive` rebuilds rows from their sources.
+The module reads most tables, and owns none. Each check returns a line per row that breaks its
+rule, 20 at most; each `derive` rebuilds rows from their sources.
 """
 
 from __future__ import annotations

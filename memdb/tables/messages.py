@@ -551,9 +551,9 @@ def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:
     """
     Return a hash, in hex, of the content of messages *first_seq* to *last_seq* of a session.
 
-    It changes if one of them is added, removed, edited or erased. A caller that reads messages,
-    works outside a transaction and stores the result compares the hash before and after. Cost: 1 µs
-    per message.
+    The hash changes if one of them is added, removed, edited or erased. A caller that reads
+    messages, works outside a transaction and stores the result compares the hash before and after.
+    Cost: 1 µs per message.
     """
     found = blake2b(digest_size=SPAN_HASH_BYTES)
     for run in runs_of(tx, session):

@@ -1,5 +1,5 @@
 """
-Counts of a scope by day, category and state. It owns no table and writes nothing.
+Counts of a scope by day, category and state. The module owns no table and writes nothing.
 
 A day is a number: days since 1970 by the given offset, plus `EPOCH_DAYS`. So no number is below 0,
 and integer division is the same in every engine.

@@ -2,7 +2,8 @@
 Scopes: each is the memory of one user in one app. Owns the table `scopes`.
 
 A scope is created at its first write, and its number is never reused. Its two counters assign
-session numbers and the `n` of packed ids. They only grow, so an id never gets another meaning.
+session numbers and the `n` of packed ids. The counters only grow, so an id never gets another
+meaning.
 """
 
 from __future__ import annotations

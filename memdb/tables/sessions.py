@@ -743,7 +743,7 @@ def read_lengths(tx: Tx) -> dict[int, int]:
     """
     Return the highest seq of each session and branch of the file, by its id.
 
-    It only grows: one that is the same got no message. Cost: 0.3 ms per 1,000.
+    The seq only grows: one that is the same got no message. Cost: 0.3 ms per 1,000.
     """
     return dict(tx.all(SELECT_LENGTHS))
 

@@ -5,8 +5,8 @@ A branch has nodes of its own, which may begin before the branch leaves. Up to t
 its parent count, as far as they cover shared messages.
 
 The leaves of a session follow each other without a gap. A node belongs to at most one node a level
-up (`condensed_into`). The nodes that belong to none are the frontier. They cover every summarised
-message once, and get shallower towards the end of the session.
+up (`condensed_into`). The nodes that belong to none are the frontier. The frontier's nodes cover
+every summarised message once, and get shallower towards the end of the session.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def date_spans(text: str, created_ms: int) -> str | None:
     """
     Return the days named in *text* besides its own, None if it names none.
 
-    They are spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
+    The days are spans of ISO dates, as in "2022-04-01/2022-04-30 2022-05-03"; `read_spans` of
     `memdb.facts.calendar` reads them. The first 10,000 characters count.
 
     Cost: 1 µs for a chat message that names no time, else about 50 µs.

@@ -2,8 +2,8 @@
 Lines that differ between two texts, with limited work.
 
 Lines that occur once in both are anchors; between two anchors the longest equal runs are searched.
-That search compares each pair of equal lines. In two repetitive texts there are so many pairs that
-the search stops, and the rest counts as rewritten.
+The search search compares each pair of equal lines. In two repetitive texts there are so many
+pairs that the search stops, and the rest counts as rewritten.
 """
 
 from __future__ import annotations

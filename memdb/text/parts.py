@@ -116,7 +116,8 @@ def readable(text: str) -> str:
     Return a program's output as a person reads it, without colours and JSON escapes.
 
     In JSON a line break can be written as backslash and n, and a letter as u5f35 with a backslash.
-    Both are decoded, so that search and forgetting see words. Quotes and backslashes stay escaped.
+    Both escapes are decoded, so that search and forgetting see words. Quotes and backslashes stay
+    escaped.
 
     >>> readable(r'["Hi\nZo\u00eb", "C:\\new"]').splitlines()
     ['["Hi', 'Zoë", "C:\\\\new"]']

@@ -59,8 +59,8 @@ def find_secrets(
     """
     Return the secrets in *text*, in order; they do not overlap.
 
-    Secrets in base64, and over several lines, are found too. It rather finds too many than too few,
-    but placeholders (`xxxx`, `<key>`, `$KEY`) are not found.
+    Secrets in base64, and over several lines, are found too. The search rather finds too many than
+    too few, but placeholders (`xxxx`, `<key>`, `$KEY`) are not found.
 
     Args:
         entropy: Also find unnamed runs of at least 20 characters with at least 4 bits per

@@ -4,11 +4,12 @@ Words of a text as the full-text index sees them.
 The index is FTS5 with `porter unicode61 remove_diacritics 2`: letters and digits make words, and
 all other characters separate them. SQLite makes the stems, so a term is just a quoted word.
 unicode61 takes a run of Chinese or Thai as one long word. So a second column has such runs as
-overlapping pairs of characters (`cjk_grams`), and a query searches for the same pairs. It takes
-emoji as separators, so that column has their names. It also has words of one script adjacent to
-another, and other spellings.
+overlapping pairs of characters (`cjk_grams`), and a query searches for the same pairs. The
+tokenizer takes emoji as separators, so that column has their names. The column also has words of
+one script adjacent to another, and other spellings.
 
-Spellings: unicode61 folds the accents of Latin letters and nothing else. It keeps ß, ё and ό, cuts
+Spellings: unicode61 folds the accents of Latin letters and nothing else. The tokenizer keeps ß, ё
+    and ό, cuts
 a word at Hebrew points and Arabic vowel signs, and takes `caféбар` as one word. Folded forms are
 added to texts and to queries, so either spelling finds the other. Only letters that people do type
 both ways are folded: й is another letter than и.
@@ -345,7 +346,7 @@ def word_terms(words: Iterable[str], limit: int = MAX_TERMS) -> list[Term]:
     """
     Return the terms for *words* as `query_words` cuts them, each once.
 
-    They are looked up one by one, so that the length of each answer is the term's document
+    The terms are looked up one by one, so that the length of each answer is the term's document
     frequency. A row matches the query if it matches any term. A run of a script without spaces
     becomes one term per pair of characters, a single character the beginning of a word.
 
@@ -439,9 +440,9 @@ def cut_numbers(text: str) -> tuple[str, list[Term]]:
     Return *text* without its long numbers, and a term for each of them.
 
     A number has 7 to 19 digits, with at most three of " ()./-" between two. Its term matches it
-    however the digits are grouped, in groups of up to four and a longer last one. It also matches
-    a number of a telephone with and without the code of its country, "+" or "00" before that, and
-    "0" in place of it.
+    however the digits are grouped, in groups of up to four and a longer last one. The term also
+    matches a number of a telephone with and without the code of its country, "+" or "00" before
+    that, and "0" in place of it.
 
     >>> rest, (term,) = cut_numbers("call (040) 123-4567 at home")
     >>> rest, term.words, {"0401234567", "40 12 345 67", "358401234567"} <= {*term.any_of}

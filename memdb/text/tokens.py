@@ -1,7 +1,7 @@
 """
 Token counters: exact ones for OpenAI's encodings, an estimate, and a checked port.
 
-It owns the packed vocabularies in `data/` (made by `bench/pack_vocabularies.py`). tiktoken
+The module owns the packed vocabularies in `data/` (made by `bench/pack_vocabularies.py`). tiktoken
 downloads its vocabularies at first use; here they are in the package, so counting works offline and
 uses no cache folder. Importing this module loads neither tiktoken nor a vocabulary; the first count
 does, once per process and encoding. All counters may be shared between threads.

@@ -68,8 +68,9 @@ def trust_of_summary(text: str, *sources: str) -> str:
     """
     Return the trust of a summary.
 
-    It is never "trusted", because its maker chose the words. Its lines begin with the speaker, so
-    such a beginning alone does not count as an order. It is stored with the summary.
+    The trust is never "trusted", because its maker chose the words. Its lines begin with the
+    speaker, so such a beginning alone does not count as an order. The trust is stored with the
+    summary.
 
     Args:
         sources: Trust of each message or summary that it covers.
@@ -82,8 +83,8 @@ def trust_of_merged(text: str, sources: Sequence[tuple[str, str]]) -> str:
     """
     Return the trust of a text that covers several.
 
-    It is that of the most trusted source with the same words. If no source has the same words, an
-    arbiter used all of them.
+    The trust is that of the most trusted source with the same words. If no source has the same
+    words, an arbiter used all of them.
 
     Args:
         sources: Text and trust of each.

@@ -67,7 +67,7 @@ def said_value(text: str | None, parts: object) -> str:
     Return the text of a message; "" means that its *parts* have it.
 
     Raises:
-        InvalidInput: it has neither.
+        InvalidInput: the message has neither.
     """
     if text is None and parts is None:
         raise InvalidInput('text is missing: give the text (it may be ""), or parts')
@@ -83,7 +83,7 @@ def text_value(value: object, field: str) -> str:
     Return *value* if it is a text that can be stored.
 
     Raises:
-        InvalidInput: it is not a str, or contains NUL or a lone surrogate.
+        InvalidInput: *value* is not a str, or contains NUL or a lone surrogate.
         TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
     """
     if not isinstance(value, str):
@@ -114,7 +114,7 @@ def content_value(value: object, field: str) -> str:
     Return a text that can be stored: U+FFFD replaces NUL and lone surrogates.
 
     Raises:
-        InvalidInput: it is not a str.
+        InvalidInput: *value* is not a str.
         TooLarge: over `MAX_TEXT_BYTES` of UTF-8.
 
     >>> content_value("GIF89a\0", "text")
@@ -284,8 +284,8 @@ def path_value(path: object, field: str = "path", *, is_database: bool = False) 
     Return a path as text; for a database it may be the address of a server.
 
     Raises:
-        InvalidInput: it is not a path, cannot name a file, or is an address that is not accepted
-            here.
+        InvalidInput: *path* is not a path, cannot name a file, or is an address that is not
+            accepted here.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"{field} is {type(path).__name__}: give a path")
@@ -410,7 +410,7 @@ def parse_json(text: str | None, kind: type = object) -> Any:
         kind: The type that the value has: dict for metadata, list for parts.
 
     Raises:
-        Corrupt: it is not JSON, of another type, or nested more than `MAX_NESTING` deep.
+        Corrupt: *text* is not JSON, of another type, or nested more than `MAX_NESTING` deep.
     """
     if text is None:
         return None
@@ -485,7 +485,7 @@ def span_value(since_ms: int | None, until_ms: int | None) -> tuple[int, int]:
     Return the beginning and the end of a time as UTC milliseconds; None is an open end.
 
     Raises:
-        InvalidInput: it ends before it begins.
+        InvalidInput: the span ends before it begins.
 
     >>> span_value(0, 1_000)
     (0, 1000)

@@ -55,7 +55,7 @@ def parse_path(path: object, field: str) -> tuple[Step, ...]:
     Return the steps of a field path.
 
     Raises:
-        InvalidInput: it is not text, or not of the form above.
+        InvalidInput: *path* is not text, or not of the form above.
 
     >>> parse_path("parts[*].text", "index"), parse_path("$", "index")
     (('parts', None, 'text'), ())
@@ -84,8 +84,8 @@ def parse_fields(fields: object, field: str) -> tuple[str, ...] | None:
     Return the field paths of an `index` argument, None for False and for an empty list.
 
     Raises:
-        InvalidInput: it is not a bool or a list, contains something other than a path, or more than
-            `MAX_FIELDS` paths.
+        InvalidInput: *fields* is not a bool or a list, contains something other than a path, or
+            more than `MAX_FIELDS` paths.
     """
     if isinstance(fields, bool):
         return (WHOLE,) if fields else None
@@ -176,7 +176,7 @@ class Filter:
         Check *where*: by field path a value, or an object of operators and their values.
 
         Raises:
-            InvalidInput: it is not a dict, or contains an unknown operator, an invalid path, a
+            InvalidInput: *where* is not a dict, or contains an unknown operator, an invalid path, a
                 value that cannot be compared, or more than `MAX_FILTERS` conditions.
         """
         if not isinstance(where, dict):

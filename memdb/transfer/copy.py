@@ -3,8 +3,8 @@ Copy a database into an empty one; each may be a file or a server.
 
 Every row keeps its ids, uid, seq and version; vectors are copied, so nothing is embedded
 again. Derived data (words, sketches) is made by the target's engine. The target is written in one
-transaction. It ends after all rows were read again and have the hash of the source's rows. So a
-copy that is stopped leaves nothing.
+transaction. The transaction ends after all rows were read again and have the hash of the source's
+rows. So a copy that is stopped leaves nothing.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def read_entry(target: Target, item: Item) -> Item:
     """
     Return an entry line, checked; with `new` if it is hand-written.
 
-    It is screened here, as `remember` screens a new entry, so that a dry run refuses it too. The
-    uid of a hand-written one derives from its line, so a second import finds it.
+    The entry is screened here, as `remember` screens a new entry, so that a dry run refuses it
+    too. The uid of a hand-written one derives from its line, so a second import finds it.
     """
     fields = item.fields
     if fields.get("uid") is not None:

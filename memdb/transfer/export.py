@@ -84,11 +84,11 @@ def export_lines(
     Yield all rows of *owners* as JSON lines, without line ends.
 
     The first line takes as long as the whole export. All lines are read in one transaction, so they
-    show one moment. They are kept in a temporary file if they take more than 8 MB. If a caller
+    show one moment. The lines are kept in a temporary file if they take more than 8 MB. If a caller
     stops between two lines, no snapshot of the file stays open.
 
     Raises:
-        InvalidInput: it began in a transaction that was rolled back before the last line.
+        InvalidInput: the export began in a transaction that was rolled back before the last line.
         FileError: the temporary file cannot be written.
     """
     lines = _spooled(db, owners, embeddings=embeddings, with_settings=with_settings)

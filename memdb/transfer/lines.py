@@ -499,7 +499,7 @@ class Target:
         Return session or branch, and seq, of the message that a hand-written line names.
 
         Raises:
-            InvalidInput: it is absent.
+            InvalidInput: the message is absent.
         """
         if session is None:
             raise InvalidInput("message is given without session: give the session too")

@@ -140,7 +140,7 @@ def file_id(db: MemDB) -> str:
     """
     Return ten letters that identify the file in links.
 
-    They come from its uid, so links survive a move.
+    The letters come from its uid, so links survive a move.
     """
     return _letters(db.file.info().meta.get("file_uid", db.path))
 
@@ -222,8 +222,8 @@ class App:
         """
         Load the token counter, the embedder and search for the first requests.
 
-        It searches for the first letters of a word of the newest conversation, and for the word.
-        The search counts no use and asks no server.
+        The call searches for the first letters of a word of the newest conversation, and for the
+        word. The search counts no use and asks no server.
         """
         try:
             if not self.asks_network:

@@ -1,10 +1,10 @@
 """
 Bytes and plain texts: artifacts as downloads or images, a session as a page of text.
 
-Bytes in a file may come from anybody. They are sent as a download with a cleaned name, under a
-policy that lets nothing run. Only an image that browsers can show gets the type of an image, by its
-first bytes, up to 20 MB and 40 megapixels. The page shows it in `<img>`, where a script in an SVG
-does not run. All else is octets.
+Bytes in a file may come from anybody. Such bytes are sent as a download with a cleaned name, under
+a policy that lets nothing run. Only an image that browsers can show gets the type of an image, by
+its first bytes, up to 20 MB and 40 megapixels. The page shows it in `<img>`, where a script in an
+SVG does not run. All else is octets.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Chunks:
     """
     The bytes of an open file, a chunk at a time.
 
-    It is not a generator, so that `close` also ends one that never began.
+    The object is not a generator, so that `close` also ends one that never began.
     """
 
     def __init__(self, data: BinaryIO, folder: str | None = None) -> None:

@@ -81,7 +81,7 @@ class Events:
         Refuse a request about a file that was removed or replaced since it was opened.
 
         Raises:
-            Refused: it was replaced, or a newer memdb migrated it.
+            Refused: the file was replaced, or a newer memdb migrated it.
         """
         if self.end in REFUSALS:
             raise Refused(REFUSALS[self.end], f"the file was {self.end} while it was open")

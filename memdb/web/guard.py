@@ -111,7 +111,7 @@ class Access:
         Return a new cookie for the secret.
 
         Raises:
-            Refused: it was used, is too old, or is unknown; each has a code of its own.
+            Refused: the secret was used, is too old, or is unknown; each has a code of its own.
         """
         digest, kept = _digest(secret), self._secret
         if kept is None or not hmac.compare_digest(kept[0], digest):
@@ -187,8 +187,8 @@ class PageGuard(Guard):
     """
     Admits the browser with the link, and programs with the token; removes the base from a path.
 
-    It passes on `scope["memdb.base"]`, which is "" for a program that came without the base, and
-    `scope["memdb.cookie"]`, the cookie that admitted it, if one did.
+    The guard passes on `scope["memdb.base"]`, which is "" for a program that came without the
+    base, and `scope["memdb.cookie"]`, the cookie that admitted it, if one did.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
 """
 Limits of a server for clients that have not shown a token.
 
-`memdb serve`, `memdb web` and MCP over HTTP all run on `Server`. It closes a connection whose
-headers or body take too long, and limits connections without a token. It slows down clients that
-fail again and again. It refuses a request whose end two servers could see at different places.
+`memdb serve`, `memdb web` and MCP over HTTP all run on `Server`. The server closes a connection
+whose headers or body take too long, and limits connections without a token. The server slows down
+clients that fail again and again. The server refuses a request whose end two servers could see at
+different places.
 """
 
 from __future__ import annotations

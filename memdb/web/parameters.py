@@ -144,7 +144,7 @@ def read_query(parameter: Parameter, values: Sequence[str]) -> Any:
         values: The values in the query, one or several for a list.
 
     Raises:
-        InvalidInput: they are not of its type.
+        InvalidInput: the values are not of its type.
     """
     schema = parameter.schema
     schemas = schema.get("anyOf", [schema])
@@ -190,7 +190,7 @@ def read_json(text: str | bytes) -> Any:
     Return the value of JSON text.
 
     Raises:
-        InvalidInput: it is not JSON, contains NaN or a name twice, or is nested too deeply.
+        InvalidInput: *text* is not JSON, contains NaN or a name twice, or is nested too deeply.
     """
     try:
         value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_to_object)

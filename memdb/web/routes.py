@@ -187,7 +187,7 @@ class Cursors:
         Return the place that a cursor names.
 
         Raises:
-            InvalidInput: it is not of this list, of this filter or of this server.
+            InvalidInput: *cursor* is not of this list, of this filter or of this server.
         """
         try:
             raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

@@ -104,7 +104,7 @@ def bind_to_scope(scope: Scope, *, about_all: bool) -> None:
         about_all: Whether the verb is always about the whole memory.
 
     Raises:
-        Refused: it names another user or app, or the verb is about the whole memory.
+        Refused: the request names another user or app, or the verb is about the whole memory.
         InvalidInput: the query cannot be read.
     """
     grant: Grant = scope["memdb.grant"]
@@ -134,7 +134,7 @@ class TokenGuard(Guard):
     """
     Finds the grant of a request's token.
 
-    It passes on `scope["memdb.grant"]`, except for the addresses that need no token.
+    The guard passes on `scope["memdb.grant"]`, except for the addresses that need no token.
     """
 
     def __init__(self, app: ASGIApp, tokens: TokenFile) -> None:

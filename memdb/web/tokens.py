@@ -54,7 +54,7 @@ def new_token(
 
 
 def hash_of(token: str) -> str:
-    """Return the hash of a token. It needs no salt: a token has 256 random bits."""
+    """Return the hash of a token. The hash needs no salt: a token has 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -63,7 +63,7 @@ def read_grants(path: str) -> list[Grant]:
     Return the tokens in a file, oldest first.
 
     Raises:
-        FileError: it cannot be read, others can read or write it, or a line is not a token.
+        FileError: the file cannot be read, others can read or write it, or a line is not a token.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -101,7 +101,7 @@ def write_grants(path: str, grants: list[Grant]) -> None:
     Write a token file; the old one stays until the new one is complete.
 
     Raises:
-        FileError: it cannot be written.
+        FileError: the file cannot be written.
     """
     lines = [json.dumps({name: getattr(one, name) for name in FIELDS}) for one in grants]
     with private_file(path) as file:

@@ -58,8 +58,8 @@ def checkpoint_truncate(tx: Tx, work: Callable[[Tx], None] | None = None) -> tup
     """
     Clear the mark after *work* in one transaction, move the WAL into the file and truncate it.
 
-    A writer may set the mark before the WAL is truncated, and close meanwhile. It then finds the
-    file locked and leaves the mark to this process, which reads it again afterwards.
+    A writer may set the mark before the WAL is truncated, and close meanwhile. The writer then
+    finds the file locked and leaves the mark to this process, which reads it again afterwards.
 
     Returns:
         Returns whether another connection prevents it, and the pages moved.

@@ -90,8 +90,8 @@ def opened(path: str) -> Iterator[apsw.VFSFile]:
     """
     Open a file to read its bytes as they are on the disk.
 
-    It uses SQLite's VFS, because closing a file that was opened in any other way drops every lock
-    that this process has on it.
+    The function uses SQLite's VFS, because closing a file that was opened in any other way drops
+    every lock that this process has on it.
     """
     file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
     try:

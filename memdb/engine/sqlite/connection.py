@@ -168,7 +168,7 @@ def connect(
         FileError, ReadOnly: the file cannot be opened.
         KeyMissing, WrongKey, CipherMissing: the file is encrypted and cannot be opened, or is not
             encrypted.
-        NotAMemDB: it is not a SQLite database.
+        NotAMemDB: *path* is not a SQLite database.
     """
     if key is not None:
         cipher.require_cipher(path)
@@ -357,8 +357,8 @@ def _retry_busy(action: Callable[[], object], timeout_ms: int) -> None:
     """
     Repeat *action* while the file is busy, at most *timeout_ms*.
 
-    It is only for switching a new file to WAL, where SQLite does not call the busy handler. Many
-    processes may open a new file at the same time.
+    The function is only for switching a new file to WAL, where SQLite does not call the busy
+    handler. Many processes may open a new file at the same time.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     while True:

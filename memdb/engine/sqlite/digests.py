@@ -3,9 +3,9 @@ Row digests: a CRC-32 over the columns of a row that are not derived, to find da
 
 `digest` is a plain column, so that any program can copy, compact and dump the file. memdb's own
 statements write it with the row (`memdb.engine.columns`), by functions that only memdb's
-connections have. It finds accidental damage, not changes on purpose: a program that writes to the
-file can compute it too. A CRC finds every single damaged run of up to 32 bits; of larger damage it
-misses one in 4,000,000,000.
+connections have. A digest finds accidental damage, not changes on purpose: a program that writes
+to the file can compute it too. A CRC finds every single damaged run of up to 32 bits; of larger
+damage it misses one in 4,000,000,000.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def row_digest(*values: str | bytes | float | None) -> int:
     """
     Return the digest of a row's values, in the order of schema.sql. Cost: 0.5 µs.
 
-    It covers the bytes of the tuple by `marshal`, version 2. They contain the type and length of
-    each value, so two different rows never have the same bytes.
+    The digest covers the bytes of the tuple by `marshal`, version 2. These bytes contain the type
+    and length of each value, so two different rows never have the same bytes.
     """
     return crc32(dumps(values, 2))
 

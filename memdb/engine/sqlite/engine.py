@@ -94,7 +94,7 @@ class ApartBlock:
 
 class SqliteEngine(Opened):
     """
-    A memdb file that is open in this process. It is safe for any number of threads.
+    A memdb file that is open in this process. The engine is safe for any number of threads.
 
     Attributes:
         commits: Write transactions of this object that were committed so far.

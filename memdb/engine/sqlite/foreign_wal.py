@@ -1,9 +1,9 @@
 """
 Find a WAL that does not belong to its file, or is missing, before SQLite opens both.
 
-A file is never refused because its WAL is missing or foreign. It then has the content of its last
-checkpoint. A foreign WAL is moved aside and never applied, and `check` reports "wal_missing" until
-somebody accepts it (ADR-0058).
+A file is never refused because its WAL is missing or foreign. The file then has the content of its
+last checkpoint. A foreign WAL is moved aside and never applied, and `check` reports "wal_missing"
+until somebody accepts it (ADR-0058).
 """
 
 from __future__ import annotations
@@ -275,8 +275,8 @@ def refuse_other_names(path: str) -> None:
     Cost: 20 µs; 2 s if the file is refused.
 
     Raises:
-        FileError: it is a hard link, or is open in a program that has its WAL in another place. A
-            container has, if only the file was mounted into it.
+        FileError: the file is a hard link, or is open in a program that has its WAL in another
+            place. A container has, if only the file was mounted into it.
     """
     if os.stat(path).st_nlink > 1 and os.path.isfile(path):
         raise FileError(

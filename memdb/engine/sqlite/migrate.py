@@ -141,7 +141,7 @@ def migrate(tx: Tx, version: int, verify: Verify) -> None:
     Migrate the tables of *tx* from format *version* to the current one; joins its transaction.
 
     Cost: reads each row three times, and rewrites the tables that differ and all full text.
-    It needs as much free disk as these take.
+    The migration needs as much free disk as these take.
 
     Raises:
         StepFailed: foreign keys are on, a row is damaged or would be lost, or the result would

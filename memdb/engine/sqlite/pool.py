@@ -132,7 +132,7 @@ class ConnectionPool:
         Raises:
             WrongProcess: the file was in use in another thread when this process was forked.
             FileError: the path leads to another file, or the file cannot be opened.
-            ReadOnly: it cannot be written.
+            ReadOnly: the file cannot be written.
         """
         self.refuse_another()
         if not self.is_memory:
@@ -157,7 +157,7 @@ class ConnectionPool:
         """
         Read without locks, which need files too, while nobody has the file open for writing.
 
-        It is for mode="read", before a read. Cost: 5 µs.
+        The call is for mode="read", before a read. Cost: 5 µs.
         """
         untouched = untouched_state(self.path)
         if untouched != self._untouched:
@@ -411,8 +411,8 @@ class ConnectionPool:
         """
         Refuse a write that other processes could not read.
 
-        Another program removes the WAL if the locks of this process were dropped. That happens when
-        another SQLite library in this process closes the file.
+        Another program removes the WAL if the locks of this process were dropped. A drop of locks
+        happens when another SQLite library in this process closes the file.
 
         Raises:
             FileError: the path leads to another file, or the WAL was replaced or cut.

@@ -101,10 +101,10 @@ def run_query(
     Return the columns and the first *limit* rows of a query, and whether there are more.
 
     Raises:
-        InvalidInput: it is not a single SELECT, its values are not accepted or nested, or its
-            result is larger than 256 MB. It is also raised inside a transaction, whose writes the
-            query would not see.
-        Interrupted: it took longer than *timeout_s*.
+        InvalidInput: *sql* is not a single SELECT, its values are not accepted or nested, or its
+            result is larger than 256 MB. The error is also raised inside a transaction, whose
+            writes the query would not see.
+        Interrupted: the query took longer than *timeout_s*.
         StorageError: the file is damaged or busy.
     """
     db.refuse_inside("query")
@@ -202,7 +202,7 @@ def bounded_foreign(connection: Connection, table: str | None, timeout_s: float)
     Limit a sqlite3 connection to another program's file by *timeout_s*, for a `with` block.
 
     Args:
-        table: It may be a virtual table, which views may not use.
+        table: *table* may be a virtual table, which views may not use.
     """
     virtual = {name for (name,) in connection.execute(SELECT_VIRTUAL)}
     if table is not None and table.lower() in virtual:

@@ -84,9 +84,9 @@ def prepare(db: SqliteFile) -> int:
     created under the write lock, where its ids are read again.
 
     Raises:
-        NotAMemDB: it is another program's database, not a database, or made by a development
+        NotAMemDB: the file is another program's database, not a database, or made by a development
             version with another schema.
-        SchemaTooNew: it was written by a newer memdb.
+        SchemaTooNew: the file was written by a newer memdb.
     """
     if not db.is_read_only and (db.path == MEMORY or not has_bytes(db.path)):
         _create(db)

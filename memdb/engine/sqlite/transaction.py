@@ -43,7 +43,7 @@ class WriteTransaction(Block):
 
     The outermost block of a thread goes through these steps; a nested one is a savepoint.
 
-    1. It takes the lock of this object's writers, a connection, and SQLite's lock (BEGIN
+    1. The block takes the lock of this object's writers, a connection, and SQLite's lock (BEGIN
        IMMEDIATE). Then the WAL guard compares the mark.
     2. Before COMMIT the kinds of changed rows are counted, and the guard refuses a commit that
        nobody could read. After COMMIT the guard sets the mark, and upkeep is notified.

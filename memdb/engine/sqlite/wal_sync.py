@@ -94,7 +94,7 @@ class SharedSync:
         Return when commit *number* of the file *wal* (device, inode) is on the disk.
 
         Raises:
-            IOFailed: it was committed, and may be lost at a power cut.
+            IOFailed: the commit was committed, and may be lost at a power cut.
         """
         with self._change:
             if self._synced >= number:

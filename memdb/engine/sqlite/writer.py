@@ -8,10 +8,10 @@ Turns of the processes that write: a process that had its turn lets waiting ones
 SQLite gives the lock to the process that asks at the right moment. Where several processes write
 without a pause, each would lose the lock after a commit or two. Each change of the writing process
 costs as much as five commits, because the cached pages and the processor's caches become useless.
-So a process that wrote without a pause and finds the lock taken waits while the others write. It
-waits at most eight times as long as its own turn was, and at most 15 ms. A process that writes only
-now and then never waits. The processes share nothing but SQLite's lock, so no process can keep it
-from another, however it ends (ADR-0043).
+So a process that wrote without a pause and finds the lock taken waits while the others write. A
+waiting process waits at most eight times as long as its own turn was, and at most 15 ms. A process
+that writes only now and then never waits. The processes share nothing but SQLite's lock, so no
+process can keep it from another, however it ends (ADR-0043).
 """
 
 from __future__ import annotations

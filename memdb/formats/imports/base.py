@@ -2,10 +2,10 @@
 The form of every import format: a name, the files that it claims, and their items.
 
 A format is a module of this package with its `FORMATS`. A row of `memdb.formats.detect` has the
-fields or file names by which it is known. It reads its input and yields items in the form of
-the export. Items come alone or in groups that belong together: a conversation, a row, a note.
-`memdb.transfer.importer` checks and stores them. A group that cannot be read or stored is left out
-as a whole, with its place and the reason, and the others are imported.
+fields or file names by which it is known. Such a module reads its input and yields items in the
+form of the export. Items come alone or in groups that belong together: a conversation, a row, a
+note. `memdb.transfer.importer` checks and stores them. A group that cannot be read or stored is
+left out as a whole, with its place and the reason, and the others are imported.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def read_text(tree: Tree, name: str) -> str:
     Return a file as text.
 
     Raises:
-        InvalidInput: it is not UTF-8, over a quarter of it is NUL, or it has more than 64 MB.
+        InvalidInput: the file is not UTF-8, over a quarter of it is NUL, or it has more than 64 MB.
     """
     data = read_bytes(tree, name)
     try:

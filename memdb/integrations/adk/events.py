@@ -91,7 +91,8 @@ def to_json(model: BaseModel, what: str, **options: Any) -> str:
     U+FFFD replaces characters that no file can store, but not in the names of an event.
 
     Raises:
-        InputValidationError: it has no JSON form; the error names *what*, the field and the fix.
+        InputValidationError: the model has no JSON form; the error names *what*, the field and the
+            fix.
     """
     try:
         return model.model_dump_json(exclude_none=True, **options)

@@ -80,15 +80,15 @@ class Service(Adapter):
         Use a memdb file.
 
         A given embedder or counter is tried immediately. The built-in ones are loaded by the first
-        write, in a thread. This takes 0.15 s, and during parts of it no other thread runs. To avoid
-        that, a server passes a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
+        write, in a thread. Loading takes 0.15 s, and during parts of it no other thread runs. To
+        avoid that, a server passes a `memdb.MemDB` that it has warmed by `HostFile(db).warm()`.
 
         Args:
             source: A path, made if it is absent; or a `memdb.MemDB` or `memdb.aio.MemDB`, which
                 several services can share and which stays open after them.
             uri: In place of *source*, as in `services.yaml`: `memdb:///agent.db` is in the working
-                directory, `memdb:////var/agent.db` is an absolute path. It may end in options,
-                `?durability=process&embedder=none`.
+                directory, `memdb:////var/agent.db` is an absolute path. The address may end in
+                options, `?durability=process&embedder=none`.
             options: For `memdb.open`, and `by_meaning` for the memory service. ADK's loader adds
                 `agents_dir`, which is ignored.
 
@@ -162,7 +162,7 @@ def frozen(custom_metadata: Mapping[str, object] | None) -> dict[str, Any]:
     Return a copy of a caller's *custom_metadata*, which the caller may change later.
 
     Raises:
-        InputValidationError: it is not a mapping, or has no JSON form.
+        InputValidationError: *custom_metadata* is not a mapping, or has no JSON form.
     """
     given: Any = custom_metadata
     try:

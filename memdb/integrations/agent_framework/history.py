@@ -4,9 +4,9 @@
 A session of the framework is a session of a scope. A message is one of memdb's, with the whole
 original beside its words.
 
-`MemdbContextProvider`: adds what a memdb file knows about the question. It recalls entries, and
-messages of people and models in other sessions. Results of tools are left out, unless *roles*
-includes them.
+`MemdbContextProvider`: adds what a memdb file knows about the question. The provider recalls
+entries, and messages of people and models in other sessions. Results of tools are left out, unless
+*roles* includes them.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def to_new(data: dict[str, Any], name: str = "message") -> NewMessage:
     Return a message of the framework (its `to_dict`) as a message of memdb.
 
     Raises:
-        InvalidInput: it has no JSON form, or no role; *name* is in the error.
+        InvalidInput: the message has no JSON form, or no role; *name* is in the error.
     """
     raw = json_of(data, name)
     plain = fit_value(data)

@@ -46,7 +46,7 @@ def parse_path(path: object) -> Place:
     Return the labels of a path, the root's first; ".." and "." are resolved.
 
     Raises:
-        ToolError: it does not begin with /memories, or leaves it.
+        ToolError: *path* does not begin with /memories, or leaves it.
     """
     if not isinstance(path, str) or not path.startswith(ROOT):
         raise ToolError(f"Path must start with {ROOT}, got: {path}")

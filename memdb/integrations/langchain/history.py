@@ -126,7 +126,7 @@ class MemdbRetriever(FileOwner, BaseRetriever):
     The hits of a recall in a scope of memdb, best first.
 
     A document's metadata has its `kind` ("message", "entry", "summary", "item", "artifact" or
-    "session") and its `score` from 0 to 1. It also has the fields of the source, such as
+    "session") and its `score` from 0 to 1. The metadata also has the fields of the source, such as
     `session`, `seq`, `role` and `author` of a message.
     """
 

@@ -144,7 +144,7 @@ class MemdbCache(Namespaced, BaseCache):
         An answer without a JSON form is not stored, and the call of the model continues.
 
         Raises:
-            InvalidInput: it is not an answer of LangChain; nothing was written.
+            InvalidInput: *return_val* is not an answer of LangChain; nothing was written.
         """
         generations = [*return_val]
         for one in generations:

@@ -417,7 +417,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         """
         Return the changes of channels since they were last stored whole, and that value.
 
-        It walks the parents of the config's checkpoint, each once.
+        The call walks the parents of the config's checkpoint, each once.
         """
         target = self.get_tuple(config) if channels else None
         missing = dict.fromkeys(channels)

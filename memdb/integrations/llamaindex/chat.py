@@ -48,7 +48,7 @@ def to_stored(message: ChatMessage, field: str = "message") -> NewMessage:
     Return a message of LlamaIndex as one of memdb; an error calls it *field*.
 
     Raises:
-        InvalidInput: it is not a ChatMessage, or has no JSON form.
+        InvalidInput: *message* is not a ChatMessage, or has no JSON form.
     """
     if not isinstance(message, ChatMessage):
         raise InvalidInput(f"{field} is {type(message).__name__}: give a ChatMessage")
@@ -205,7 +205,7 @@ class MemdbChatStore(FileOwner, AsyncDBChatStore):
         Return the messages of a key, oldest first.
 
         A message with several results of tools, which another client stored, is returned as one
-        message for each result. It counts as one.
+        message for each result. Such a message counts as one.
 
         Args:
             status: None means both.

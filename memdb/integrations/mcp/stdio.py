@@ -2,8 +2,8 @@
 Serve MCP over standard input and output, without the mcp package (ADR-0069).
 
 Each message is a line of JSON-RPC 2.0; any other line is answered with an error. Threads read and
-write the pipes. They are not waited for at the end, so a signal can end a server whose client is
-silent.
+write the pipes. The threads are not waited for at the end, so a signal can end a server whose
+client is silent.
 
 A signal or the client asks the server to end. A killed client cannot ask, and the pipe stays open
 if another child of the client has it. So the server also ends when its parent process changes,

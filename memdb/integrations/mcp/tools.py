@@ -106,10 +106,10 @@ class Tool(Record):
     A tool: its description for a client, and its function.
 
     Attributes:
-        read_only: It changes nothing.
-        destructive: It removes something.
+        read_only: The tool changes nothing.
+        destructive: The tool removes something.
         idempotent: The same call again changes nothing more.
-        ordered: It is a quick write, and runs in the order of such calls.
+        ordered: The tool is a quick write, and runs in the order of such calls.
         is_logged: The context log has its answers under the client's name.
     """
 

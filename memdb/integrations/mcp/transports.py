@@ -86,7 +86,7 @@ def listening(port: int) -> Iterator[socket.socket]:
     Listen on *port* of this machine for a `with` block.
 
     Raises:
-        InvalidInput: it is in use, or not to be had.
+        InvalidInput: *port* is in use, or not to be had.
     """
     with socket.socket() as made:
         if os.name == "posix":  # elsewhere it would let two servers share a port
@@ -192,7 +192,7 @@ async def _read_first(receive: Any) -> Any:
     Return *receive* with the body read: the mcp package logs a failure if a client goes meanwhile.
 
     Raises:
-        ClientDisconnect: it went.
+        ClientDisconnect: the client went.
     """
     messages: list[dict[str, Any]] = []
     size = 0

@@ -1,7 +1,7 @@
 """
 Branches of a session of the Agents SDK, as `AdvancedSQLiteSession` has them.
 
-They are branches of the session in memdb: shared up to the turn that they begin at.
+These branches are branches of the session in memdb: shared up to the turn that they begin at.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Branching:
         """
         Return what finds a branch as it is called, None for the one that is current now.
 
-        It finds None where there is no such branch.
+        The function finds None where there is no such branch.
         """
         if branch_id is None:
             return partial(self._chat, branch=self._branch)

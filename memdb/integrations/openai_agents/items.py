@@ -42,7 +42,7 @@ def to_message(item: Any, name: str = "item") -> NewMessage:
     Return an item as the message that keeps it; an error calls it *name*.
 
     Raises:
-        InvalidItem: it is not a dict, or has no JSON form.
+        InvalidItem: *item* is not a dict, or has no JSON form.
 
     >>> to_message({"role": "user", "content": "Hi."}).text
     'Hi.'
@@ -114,7 +114,7 @@ def merged(history: list[Item], context: list[Item]) -> list[Item]:
     """
     Return *context* in the objects of *history*, which a Runner knows by identity.
 
-    It would store any other object as new. A context that is longer than the
+    A Runner would store any other object as new. A context that is longer than the
     history, because of excerpts, has its first messages joined.
     """
     if not history:

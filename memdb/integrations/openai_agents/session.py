@@ -342,7 +342,8 @@ class Compacting(Branching):
         Return the newest *limit* items and a function that replaces the last ones, or None.
 
         The SDK's `_CompactionSnapshot`. The replacement returns False and changes nothing if the
-        conversation has changed since. It also removes the oldest items, as *prune_prefix* decides.
+        conversation has changed since. The replacement also removes the oldest items, as
+        *prune_prefix* decides.
         """
         try:
             from agents.memory.session import _CompactionSnapshot
@@ -527,10 +528,10 @@ class MemDBSession(Compacting):
         """
         Return the whole conversation as items within a budget; see `memdb.Session.context`.
 
-        It does not include other sessions; `recall` finds their messages. Summaries of older
-        messages and excerpts for *query* are messages; the newest items are unchanged. If items
-        before them are left out, their reasoning and ids are left out too, because the API refuses
-        one without the other.
+        The context does not include other sessions; `recall` finds their messages. Summaries of
+        older messages and excerpts for *query* are messages; the newest items are unchanged. If
+        items before them are left out, their reasoning and ids are left out too, because the API
+        refuses one without the other.
 
         Raises:
             TooLarge: the budget cannot contain the newest item.

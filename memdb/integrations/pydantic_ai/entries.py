@@ -47,7 +47,7 @@ def to_stored(message: ModelMessage) -> list[NewMessage]:
     Return a message of Pydantic AI as messages of memdb, in order, at least one.
 
     Raises:
-        InvalidInput: it has no JSON form.
+        InvalidInput: *message* has no JSON form.
     """
     try:
         (data,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")

@@ -311,7 +311,7 @@ def _to_messages(new: SessionMessage) -> list[NewMessage]:
     Return a message of Strands as messages with the roles of its speakers.
 
     Raises:
-        InvalidInput: it has no JSON form, or no role.
+        InvalidInput: the message has no JSON form, or no role.
     """
     data = new.to_dict()
     json_of(data, "message")
