@@ -205,7 +205,7 @@ class Host:
         Returns:
             Return False if there is no such message, or its content was erased before.
         """
-        return self._session._unpacked(seq).erase(self._owner, self._name, seq)
+        return self._services.hosting.erase(self._owner, self._name, seq)
 
     def segments(self) -> tuple[ArchivedSpan, ...]:
         """Return which messages are archived, oldest first, and how many bytes they take."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from memdb.api._container import Services
     from memdb.api.tools import Tools
-    from memdb.conversations.host_sessions import HostSessionService
     from memdb.deletion.selectors import Selector
     from memdb.models.entries import Extracted
     from memdb.models.messages import BranchInfo, ContextWindow, Hits, Message, Piece
@@ -268,14 +267,7 @@ class Session:
             InvalidInput: a field cannot be stored; nothing was written.
             SecretFound: the message contains a secret, and those are refused.
         """
-        return self._unpacked(seq).edit(self._owner, self._ref, seq, message)
-
-    def _unpacked(self, seq: int) -> HostSessionService:
-        """Return the service of hosts, after the archive that holds message *seq* was unpacked."""
-        hosting = self._services.hosting
-        if hosting.is_archived(self._owner, self._ref, seq):
-            self._services.archivist.unarchive(self._owner, self._ref, None)
-        return hosting
+        return self._services.hosting.edit(self._owner, self._ref, seq, message)
 
     def pop(self, *, expected: int | Message | None = None) -> Message | None:
         """

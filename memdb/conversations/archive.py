@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 
 from memdb.engine.branches import runs_of
 from memdb.engine.segments import block_of
-from memdb.errors import Corrupt
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.models.summaries import Archived, ArchivedSpan
 from memdb.records import archive as archive_records
 from memdb.records.scopes import find_session
 from memdb.tables import archive, messages
-from memdb.text.derived import bigrams_of
 from memdb.text.validate import int_value
 
 if TYPE_CHECKING:
@@ -222,28 +220,11 @@ class ArchiveService:
 
     def _move_back(self, target: int, old: list[Segment], contents: list[Content]) -> bool:
         """Move messages into their rows; False if the segments changed meanwhile."""
-        rows = [
-            {
-                "id": target + seq,
-                "text": text,
-                "parts": parts,
-                "metadata": metadata,
-                "bigrams": bigrams_of(text),
-            }
-            for seq, text, parts, metadata in contents
-        ]
         span = old[0].first_seq, old[-1].last_seq
-        low, high = target + span[0], target + span[1]
         with self._db.write() as tx:
             if not archive.same(tx, target, span, old):
                 return False
-            if archive.archived(tx, low, high) != [row["id"] for row in rows]:
-                raise Corrupt(
-                    f"the segments of messages {span[0]} to {span[1]} contain other messages than "
-                    "were archived: `memdb check` shows which; restore a backup (`memdb restore`) "
-                    "or save the rest (`memdb recover`)"
-                )
-            archive_records.restore(tx, target, old, rows)
+            archive_records.restore(tx, target, old, contents)
         return True
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.branches import row_of, runs_of
+from memdb.engine.branches import runs_of
 from memdb.errors import (
     AlreadyExists,
     InvalidInput,
@@ -18,13 +18,13 @@ from memdb.errors import (
     existing,
     require_version,
 )
-from memdb.models.ids import MAX_SEQ, branch_of, message_id, session_of
+from memdb.models.ids import MAX_SEQ, branch_of, session_of
 from memdb.models.messages import NewMessage
 from memdb.models.reports import SessionHead, SessionSnapshot, StateValue
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
-from memdb.tables import archive, messages, sessions
+from memdb.tables import messages, sessions
 from memdb.tables import state as state_rows
 from memdb.text.validate import (
     MAX_MS,
@@ -188,11 +188,7 @@ class HostSessionService:
         return stored
 
     def erase(self, owner: ScopeRef, session: str, seq: int) -> bool:
-        """
-        Remove the text of a message, and the summaries of its session; see `Host(session).erase`.
-
-        The caller unarchives an archived message first.
-        """
+        """Remove the text of a message, and its session's summaries; see `Host(session).erase`."""
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
         with self._db.write() as tx:
@@ -206,11 +202,7 @@ class HostSessionService:
     def edit(
         self, owner: ScopeRef, session: str, seq: int, new: str | NewMessage | dict[str, Any]
     ) -> Message:
-        """
-        Change the text of a message, and return it as stored; see `Session.edit`.
-
-        The caller unarchives an archived message first.
-        """
+        """Change the text of a message, and return it as stored; see `Session.edit`."""
         name_value(session, "session")
         int_value(seq, "seq", 1, MAX_SEQ)
         if isinstance(new, str):
@@ -266,16 +258,6 @@ class HostSessionService:
         if len(drafts) != 1:
             raise InvalidInput("message has parts of several roles: give each of them by itself")
         return drafts[0]
-
-    def is_archived(self, owner: ScopeRef, session: str, seq: int) -> bool:
-        """Return whether message *seq* is archived."""
-        with self._db.read() as tx:
-            found = _find(tx, owner, name_value(session, "session"))
-            if found is None:
-                return False
-            seq = int_value(seq, "seq", 1, MAX_SEQ)
-            row_id = message_id(row_of(tx, found[0], seq), seq)
-            return bool(archive.archived(tx, row_id, row_id))
 
     def values(self, place: Place) -> dict[str, Any]:
         """Return every value of a place, by key."""

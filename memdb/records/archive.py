@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memdb.engine import segments
 from memdb.errors import Corrupt
-from memdb.models.ids import span_holds_any
+from memdb.models.ids import seq_of, session_of, span_holds_any
 from memdb.models.messages import Finding
 from memdb.tables import archive, checks, sessions
+from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,20 +47,48 @@ def insert(
     _replace(tx, session, old, new)
 
 
-def restore(tx: Tx, session: int, old: Sequence[Segment], rows: Sequence[dict[str, Any]]) -> None:
+def restore(tx: Tx, session: int, old: Sequence[Segment], contents: Sequence[Content]) -> None:
     """
     Move messages from segments back into their rows.
 
     Args:
         old: The segments, in order.
-        rows: Their messages: id, text, parts, metadata and bigrams by name.
+        contents: Their messages, as `archive.opened` returns them.
+
+    Raises:
+        Corrupt: other messages than these were archived.
     """
-    low, high = session + old[0].first_seq, session + old[-1].last_seq
-    tx.words.drop_archived([(row["id"], row["text"]) for row in rows])
+    first_seq, last_seq = old[0].first_seq, old[-1].last_seq
+    low, high = session + first_seq, session + last_seq
+    rows = [
+        {
+            "id": session + seq,
+            "text": text,
+            "parts": parts,
+            "metadata": metadata,
+            "bigrams": bigrams_of(text),
+        }
+        for seq, text, parts, metadata in contents
+    ]
+    if archive.archived(tx, low, high) != [row["id"] for row in rows]:
+        raise Corrupt(
+            f"the segments of messages {first_seq} to {last_seq} contain other messages than "
+            "were archived: `memdb check` shows which; restore a backup (`memdb restore`) "
+            "or save the rest (`memdb recover`)"
+        )
+    tx.words.drop_archived(_texts(session, contents))
     tx.words.drop("message", low, high)
     archive.refill(tx, rows)
     tx.words.add("message", low, high)
     _replace(tx, session, old, [])
+
+
+def restore_one(tx: Tx, row_id: int) -> None:
+    """Move a message back into its row, with the others of its segment; a hot one stays there."""
+    if archive.archived(tx, row_id, row_id):
+        session, seq = session_of(row_id), seq_of(row_id)
+        old = archive.touched(tx, session, seq, seq)
+        restore(tx, session, old, archive.opened(session, old))
 
 
 def _replace(tx: Tx, session: int, old: Sequence[Segment], new: Sequence[Segment]) -> None:
@@ -126,7 +155,7 @@ def remove_sessions(tx: Tx, low: int, high: int) -> None:
         derive(tx)  # only for a damaged file
 
 
-def _texts(session: int, contents: list[Content]) -> list[tuple[int, str]]:
+def _texts(session: int, contents: Sequence[Content]) -> list[tuple[int, str]]:
     return [(session + content[0], content[1]) for content in contents]
 
 

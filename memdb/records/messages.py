@@ -627,7 +627,7 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
     Replace a message by *draft*; its row keeps its place, uid, time, external id and writer.
 
     Every summary of the session is removed, because each may quote it, directly or through another
-    one. The message must not be archived: the caller unarchives it first.
+    one. An archived message leaves the archive, with the others of its segment.
     """
     kept = draft.replace(
         uid=message.uid,
@@ -642,6 +642,7 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
 
 def _rewrite(tx: Tx, session: int, row: dict[str, Any]) -> None:
     """Change the row of a message, with all data derived from its content."""
+    archive.restore_one(tx, row["id"])
     row["content_hash"] = messages.hash_of(row)
     tx.words.drop("message", row["id"])
     for row_session, was, _ in sessions.totals(tx, [row["id"]]):

@@ -17,7 +17,7 @@ OUTSIDE = (
 TUPLES = {"_asdict", "_fields", "_replace"}
 REACHES = {
     "adapters/async_host.py": {"_sync", "_worker"},
-    "adapters/host.py": {"_container", "_owner", "_ref", "_resolve", "_services", "_unpacked"},
+    "adapters/host.py": {"_container", "_owner", "_ref", "_resolve", "_services"},
     "adapters/shared.py": {"_db", "_owner", "_services"},
     "evaluation/measuring.py": {"_db", "_owner", "_services"},
     "fixtures/packs.py": {"_resolve"},

@@ -308,6 +308,52 @@ def test_an_archived_message_is_not_added_again(db: MemDB) -> None:
     assert chat.last_seq == 21
 
 
+def change(chat: Session, how: str) -> None:
+    """Edit or erase the second message."""
+    chat.edit(2, "We sail to Bergen.") if how == "edit" else Host(chat).erase(2)
+
+
+@pytest.mark.parametrize("how", ["edit", "erase"])
+def test_a_changed_message_leaves_the_archive_with_its_segment_alone(db: MemDB, how: str) -> None:
+    """The index and the segments have no word of the old text; other segments stay as they are."""
+    chat = db.scope("ann").session("trip")
+    count = 3 * SEGMENT_MESSAGES
+    chat.extend([{"role": "user", "text": f"penguin{n} swims"} for n in range(1, count + 1)])
+    chat.archive(keep_last=0)
+    before = Host(chat).segments()
+
+    change(chat, how)
+
+    assert Host(chat).segments() == before[1:]
+    assert db.file.check(deep=True) == []
+    found = chat.recall("penguin2 swims", min_score=0, kinds=("message",), limit=count)
+    assert "penguin2 swims" not in [hit.text for hit in found]
+    assert not any("penguin2" in (hit.why or "") and hit.source.seq == 2 for hit in found)
+    assert chat.last_seq == count
+
+
+def test_a_message_archived_in_the_middle_of_its_edit_is_changed_whole(
+    open_db: Callable[..., MemDB], path: str
+) -> None:
+    """Another program archives while the host's detector reads the new text."""
+    other = open_db(path)
+
+    def archive_it(text: str) -> list[Any]:
+        if "Bergen" in text:
+            other.scope("ann").session("trip").archive(keep_last=0)
+        return []
+
+    db = open_db(path, secret_detector=archive_it)
+    chat = db.scope("ann").session("trip")
+    chat.extend([{"role": "user", "text": f"penguin{n} swims"} for n in range(1, 9)])
+    chat.archive(keep_last=6)
+
+    change(chat, "edit")
+
+    assert chat.get(2).text == "We sail to Bergen."
+    assert db.file.check(deep=True) == []
+
+
 def test_importing_what_is_archived_adds_nothing(db: MemDB, tmp_path: Any) -> None:
     """An export of before meets the same messages; one of after makes them in another file."""
     chat = filled(db)
