@@ -3,7 +3,7 @@ Engine protocols: the interface between a storage engine and the tables above it
 
 Everything above the engine uses only these protocols; `memdb.engine.sqlite` and `memdb.postgres`
 implement them. A statement is portable SQL. A statement begins with its name, `/* table.verb */`,
-and binds values by name. An engine may replace a statement, by its name, with its own SQL.
+and binds values by name. An engine may replace a statement with its own SQL.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The dialect: portable statements in PostgreSQL's form, by rules and by name.
+The dialect: portable statements in PostgreSQL's form, by rules, or replaced one by one.
 
 ADR-0017 explains the rules, ADR-0031 the locks. A statement is translated once per process.
 """
@@ -14,6 +14,8 @@ from memdb.engine import compose
 from memdb.engine.kinds import kind_of
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres import vectors
+from memdb.rescue.remaining import SELECT_COMMON
+from memdb.tables import scopes
 
 if TYPE_CHECKING:
     from memdb.engine.base import Values
@@ -66,12 +68,12 @@ MISSES = re.compile(r"\b(WHERE|DO NOTHING|SELECT)\b")
 # What no transaction holds still, nor undoes: numbers of sequences, and sizes of files.
 OUTSIDE = re.compile(r"\b(nextval|setval|next_scope_no|scope_numbers|pg_total_relation_size)\b")
 
-# Statements in words of PostgreSQL, by name; those that read vectors are in `vectors`.
+# Portable statements in words of PostgreSQL; those that read vectors are in `vectors`.
 OVERRIDES = {
-    "scopes.last_no": """/* dialect.last_scope_no */
+    scopes.SELECT_LAST_NO: """/* dialect.last_scope_no */
 SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM scope_numbers
 """,
-    "remaining.common": """/* dialect.common_texts */
+    SELECT_COMMON: """/* dialect.common_texts */
 SELECT key || chr(10) || value FROM meta
 UNION ALL
 SELECT name || chr(10) || value FROM settings
@@ -184,10 +186,10 @@ class Statement:
         """Translate a statement."""
         match, kind = NAME.match(portable), kind_of(portable)
         self.notes = compose.notes_of(portable)
-        portable = compose.without_digest(portable)
+        own = OVERRIDES.get(portable) or vectors.OVERRIDES.get(portable)
+        portable = own or compose.without_digest(portable)
         self.name = "" if match is None else f"{match[1]}.{match[2]}"
-        words = OVERRIDES.get(self.name) or vectors.OVERRIDES.get(self.name, portable)
-        self.sql, self.names = to_postgres(words)
+        self.sql, self.names = to_postgres(portable)
         body = self.sql.partition("*/\n")[2] or self.sql
         self.is_control = body.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK"))
         self.writes = not body.lstrip().startswith(("SELECT", "WITH", "VALUES"))

@@ -20,7 +20,7 @@ from memdb.engine import compose
 from memdb.engine.sketches import from_bytes, to_bytes
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres.binary import from_pgvector, row_of, to_pgvector
-from memdb.tables import jobs
+from memdb.tables import checks, jobs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -316,17 +316,17 @@ def _in_rows(sql: str) -> str:
     return sql
 
 
-# Portable statements that read vectors as files hold them, by name.
+# Portable statements that read vectors as files store them.
 OVERRIDES = {
-    "jobs.embed_missing": _in_rows(jobs.INSERT_MISSING),
-    "jobs.embed_items": _in_rows(jobs.INSERT_ITEMS),
-    "checks.vector_without_row": f"""/* vectors.without_row */
+    jobs.INSERT_MISSING: _in_rows(jobs.INSERT_MISSING),
+    jobs.INSERT_ITEMS: _in_rows(jobs.INSERT_ITEMS),
+    checks.RULES["vector_without_row"]: f"""/* vectors.without_row */
 SELECT vectors.kind || ' ' || ref FROM vectors
 WHERE {OF_NO_ROW}
 ORDER BY space_no, kind, ref
 LIMIT 20
 """,
-    "checks.vector_size": f"""/* vectors.of_wrong_size */
+    checks.RULES["vector_size"]: f"""/* vectors.of_wrong_size */
 SELECT vectors.kind || ' ' || ref
 FROM vectors
 JOIN embedding_spaces ON embedding_spaces.space_no = vectors.space_no

@@ -9,10 +9,10 @@ import re
 from source_tree import FILES, statements_of
 
 from memdb.engine import compose
+from memdb.postgres import vectors
 from memdb.postgres.dialect import to_postgres
 from memdb.postgres.schema import partitioned_schema, scopes_per_partition
 from memdb.postgres.schema import read_script as schema
-from memdb.postgres.vectors import OVERRIDES
 from tests.postgres_server import CannotStart, server
 
 __all__ = ["CannotStart", "partitioned_schema", "schema", "server", "to_postgres"]
@@ -28,7 +28,7 @@ SCOPES_PER_PARTITION = scopes_per_partition(PARTITIONS)
 def statements() -> dict[str, str]:
     """Return the statements of both engines by name, those in other words there in these."""
     return {
-        (name := sql[3 : sql.index(" */")]): OVERRIDES.get(name, compose.without_digest(sql))
+        sql[3 : sql.index(" */")]: vectors.OVERRIDES.get(sql) or compose.without_digest(sql)
         for file in FILES
         if (file.startswith("tables/") and file not in FILES_ONLY) or file in SHARED
         for sql in statements_of(file).values()

@@ -6,14 +6,11 @@ import subprocess
 import sys
 
 import pytest
-from source_tree import FILES, statements_of
 
 from memdb.errors import InvalidInput
 from memdb.models.ids import BranchName
-from memdb.postgres import vectors
 from memdb.postgres.dialect import (
     COMMON_LOCK,
-    OVERRIDES,
     Statement,
     _lock_of,
     to_array,
@@ -23,18 +20,6 @@ from memdb.postgres.maintenance import to_numbered
 from memdb.text.validate import shown_address
 
 SCOPE = 7 << 44
-
-
-def test_each_override_stands_for_a_statement_of_the_tables() -> None:
-    """An override by a name that nothing has would never be used."""
-    names = {
-        sql.split(" ")[1]
-        for name in FILES
-        if name.startswith("tables/") or name in ("engine/text_rows.py", "rescue/remaining.py")
-        for sql in statements_of(name).values()
-    }
-
-    assert (OVERRIDES | vectors.OVERRIDES).keys() - names == set()
 
 
 @pytest.mark.parametrize(
