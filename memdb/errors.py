@@ -1,7 +1,7 @@
 """
 Every error memdb raises, and the one table from SQLite's codes to them.
 
-MemDBError                      "internal"   exit 1   base; never raised itself
+MemDBError                      "internal"   exit 1   base; itself a fault of memdb
   InvalidInput (ValueError)     "invalid"    exit 5   the caller can fix it
     DimensionMismatch           "dimension"           expected, got
     TooLarge                    "too_large"           limit, got

@@ -1,4 +1,4 @@
-"""The memory of one user, as `db.user(name)` returns it. Delegates; no rules here."""
+"""The memory of one user, as `db.user(name)` returns it. Each call goes to the service that does it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation, as `scope.session(name)` gives it. Delegates; no rules here."""
+"""A conversation, as `scope.session(name)` gives it. Each call goes to the service that does it."""
 
 from __future__ import annotations
 

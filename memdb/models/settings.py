@@ -137,8 +137,8 @@ class Settings(Record):
         extract_context: Messages before a batch that a model sees for reference, 0 to 200.
         extract_max_facts: Most facts per batch that a model may give, 1 to 64;
             the more important ones are kept.
-        extract_every: New messages that background work waits for, 1 to 200 ...
-        extract_idle_ms: ... unless no message was added for this time.
+        extract_every: New messages of a session that extraction waits for, 1 to 200.
+        extract_idle_ms: After this time without a new message it waits for no more of them.
         extract_prompt: Instruction for a model on the facts to note; `{chars}` and `{most}` are
             replaced by the limits of a fact and of their number.
         compare_prompt: Instruction for a model about repeats and contradictions.
@@ -170,7 +170,8 @@ class Settings(Record):
             99. The budget is what the system text and recalled texts leave. The messages also get
             what summaries do not need. Extracts, which no model wrote, get only what the newest
             messages leave.
-        context_recall_percent: Share for the messages that match the question, 0 to 90.
+        context_recall_percent: Share of what the system text and the entries leave, for the
+            messages that match the question, 0 to 90. The rest is for the newest messages.
         context_known_tokens: Most tokens for entries, and never more than a fifth of the
             budget unless all entries fit into what the session leaves, 0 to 1,000,000.
         context_entries: Most entries that match the question, 0 to 1,000.

@@ -1,7 +1,7 @@
 """
 Ranking: from candidates to scored records, best first.
 
-Pure functions over ids and numbers: no SQL, no I/O, no clock. The candidates come from
+Functions over ids and numbers: no SQL and no clock. The weights are read from a file once. The candidates come from
 `memdb.search.candidates`.
 
 The score of a message is e to the power of the sum of its terms. A term is a feature of

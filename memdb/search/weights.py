@@ -1,7 +1,7 @@
 """
 All numbers of the ranking, with their sources.
 
-No other module of `memdb.search` contains one (tested), except limits on input.
+No other module of `memdb.search` defines one (tested), except limits on input.
 """
 
 from __future__ import annotations

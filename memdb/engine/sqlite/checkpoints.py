@@ -8,6 +8,7 @@ an empty WAL, unless another connection reads or writes. Neither loses anything.
 |---|---|---|
 | `Upkeep`, `checkpoint_passive` | 20 ms after the first commit of a burst | passive |
 | `Upkeep`, `_checkpoint_long` | from `WAL_PAGES` on | passive |
+| `Upkeep`, `_checkpoint_if_idle` | just before the next, if over `SMALL_WAL` pages | passive |
 | `Upkeep`, `checkpoint_if_idle` | `IDLE_S` after the last commit | truncating |
 | a commit, `Upkeep.wal_hook` | from `MOST_TIMES * WAL_PAGES` on | passive |
 | `SqliteEngine.close` | if it committed, has its file and WAL, and no write is open | truncating |
@@ -62,7 +63,7 @@ def checkpoint_truncate(tx: Tx, work: Callable[[Tx], None] | None = None) -> tup
     finds the file locked and leaves the mark to this process, which reads it again afterwards.
 
     Returns:
-        Returns whether another connection prevents it, and the pages moved.
+        Whether another connection prevents it, and the pages moved.
     """
     busy, moved = _truncate_once(tx, work)
     try:

@@ -1,7 +1,7 @@
 """
 Connections and transactions: configure a SQLite file (ADR-0002), run statements, translate errors.
 
-Each pragma has a comment with its reason. Errors of the driver become memdb errors only here.
+Each pragma has a comment with its reason. `translate` makes a memdb error of one of the driver.
 """
 
 from __future__ import annotations
@@ -282,6 +282,7 @@ def _apply(
     # The WAL stays with a file that is marked as in use; see `wal_guard`.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     run = connection.execute
+    # SQLite enforces them only where a connection asks for it.
     run("PRAGMA foreign_keys = ON")
     # A mapped file that another program truncates kills the process by SIGBUS.
     run("PRAGMA mmap_size = 0").fetchall()
@@ -326,10 +327,12 @@ def _let_write(connection: apsw.Connection, durability: str, timeout_ms: int) ->
         _retry_busy(lambda: run(SET_WAL_MODE).fetchall(), timeout_ms)
     # Deleted bytes become zeros at once, also where a page is split: ADR-0018.
     run("PRAGMA secure_delete = ON").fetchall()
+    # FULL syncs each commit, NORMAL only a checkpoint.
     run(f"PRAGMA synchronous = {SYNCHRONOUS[durability]}")
     # macOS: fsync leaves data in the drive's cache, F_FULLFSYNC does not. A no-op elsewhere.
     run(f"PRAGMA fullfsync = {durability == 'power':d}").fetchall()
     run(f"PRAGMA checkpoint_fullfsync = {durability == 'power':d}").fetchall()
+    # A WAL that was once larger is cut to this after a checkpoint.
     run(f"PRAGMA journal_size_limit = {LARGE_WAL_BYTES}").fetchall()
 
 
