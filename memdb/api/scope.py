@@ -1,4 +1,4 @@
-"""The memory of one user, as `db.user(name)` returns it. Each call goes to the service that does it."""
+"""The memory of one user, as `db.user(name)` returns it. Services do what its calls ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation, as `scope.session(name)` gives it. Each call goes to the service that does it."""
+"""A conversation, as `scope.session(name)` gives it. Services do what its calls ask."""
 
 from __future__ import annotations
 

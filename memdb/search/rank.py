@@ -1,8 +1,8 @@
 """
 Ranking: from candidates to scored records, best first.
 
-Functions over ids and numbers: no SQL and no clock. The weights are read from a file once. The candidates come from
-`memdb.search.candidates`.
+Functions over ids and numbers: no SQL and no clock. The weights are read from a file once. The
+candidates come from `memdb.search.candidates`.
 
 The score of a message is e to the power of the sum of its terms. A term is a feature of
 `memdb.search.features` times its weight. `bench/ranker/train.py` writes the weights into
