@@ -263,7 +263,7 @@ plain(
     shows=_print_page,
     names={"after_seq": "after"},
     help="""
-    Show the sources of a summary, down to the messages and their tool calls.
+    Show what a summary was made from: summaries one level down, or messages.
 
     SUMMARY is the number of a summary, or a span of messages such as 11-20. A span without a
     summary shows its messages. The sources are shown one level at a time.

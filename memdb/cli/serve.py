@@ -223,7 +223,7 @@ COLUMNS = (
     type=click.IntRange(1, 100_000),
     default=100,
     show_default=True,
-    help="How many unused files of a folder are kept open.",
+    help="How many files of a folder may be open; more only while they are in use.",
 )
 @click.option("--read-only", is_flag=True, help="Refuse all calls that write.")
 @click.option(

@@ -82,7 +82,7 @@ class Tx(Protocol):
     Attributes:
         now_ms: The time of everything written in it, UTC milliseconds.
         written_by: The program, adapter or client that writes; None means that it is unknown.
-        kept: Cache of the connection; keys are the SHA-256 of the source of a value.
+        kept: Opened archive segments, cached for the connection by the SHA-256 of the segment.
     """
 
     now_ms: int
@@ -145,7 +145,7 @@ class Tx(Protocol):
         """
 
     def keep_known(self) -> None:
-        """Keep `known`, because the writes since then change none of its answers."""
+        """Keep the answers in `known`: the caller says that its writes change none of them."""
 
     def verify(self, table: str, ids: Collection[Key]) -> None:
         """

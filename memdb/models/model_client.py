@@ -484,7 +484,7 @@ class ModelCaller:
             timeout_s: Time for an answer, with all attempts and the pauses.
             retries: The largest number of further attempts after a transient failure.
             max_calls: The largest number of attempts of this object; None means no limit.
-            meter: Records each answer; None records nothing.
+            meter: Records each attempt, also one that fails; None records nothing.
             wait: Sleeps for a number of seconds.
             clock: Returns monotonic seconds.
 

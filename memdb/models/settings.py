@@ -126,8 +126,8 @@ class Settings(Record):
             as for the other prompts. The rules that keep the material apart and set the
             form of the answer are always added.
         extract: Whether background work (`db.jobs`) learns entries from messages. None means that
-            it does without a model where a program opened the file by `memdb.open`, or a folder of
-            files. A program does not on the command line or in a server of one file.
+            it does so without a model where `memdb.open` opened the file, or a folder of files did.
+            Commands such as `memdb work FILE` and servers of one file then learn nothing.
             `Session.extract` works in any case. Cost: 2 ms of CPU per message.
         extract_by_model: Whether the model is asked, if there is one; else the rules.
         extract_categories: Keep facts of these only; None means every category.

@@ -5,8 +5,8 @@ A row contains one vector in the form of files, so both engines return the same 
 of a message is its direction, in whole numbers up to 127 per dimension. The others are float32.
 
 A search measures every vector of an id range. `due_indexes` chooses the spaces for which
-maintenance creates HNSW indexes. A search of a scope with more than 50,000 vectors uses them
-(ADR-0033).
+maintenance creates HNSW indexes. A search of a scope with at least 50,000 vectors of the space
+and kind uses these indexes (ADR-0033).
 """
 
 from __future__ import annotations

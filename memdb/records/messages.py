@@ -426,7 +426,8 @@ def find_same(
     Return the stored message with the external id of a draft, None if there is none.
 
     Raises:
-        AlreadyExists: the stored message differs from the draft, and *keep* is False.
+        AlreadyExists: the stored message has another role, text or parts than the draft, and
+            *keep* is False.
     """
     assert draft.external_id is not None
     found = messages.find_external(tx, session, name, draft.external_id)

@@ -1,8 +1,8 @@
 """
 SQLite files of other programs: any table with named columns, and those of some programs.
 
-A format yields JSON lines of the import for each record. The file may come from an untrusted
-source, so its cost is limited (`memdb.formats.sqlite_files`).
+For each record, a format yields lines in the JSON form that `memdb import` reads. The file may
+come from an untrusted source, so its cost is limited (`memdb.formats.sqlite_files`).
 - `llm`: the logs.db of simonw's llm, threads of messages (0.36 and later) and responses (before).
 - `lossless-claw`: its lcm.db, every message of a conversation. Its summaries are not imported:
   memdb summarises the same messages itself.
