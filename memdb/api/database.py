@@ -250,10 +250,9 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     Open a memdb file, making it if it is absent.
 
     Args:
-        path: The file, in an existing folder. ":memory:" keeps all data in memory. The path can
-            also be the address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`,
-            with the extra `postgres`. Missing parts, such as the password, come from libpq's
-            environment.
+        path: The file, in an existing folder. ":memory:" keeps all data in memory. It can also be
+            the address of a database on a server, `postgresql://USER@HOST:PORT/DATABASE`, with the
+            extra `postgres`. Missing parts, such as the password, come from libpq's environment.
         mode: With "read" nothing is written, every write raises ReadOnly, and the file must exist.
             Works on read-only media.
         durability: With "power", stored data survives a power cut. With "process", it survives the
@@ -263,9 +262,8 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
             `multilingual`); "fastembed:DIR", "openai:NAME@URL" or "llm:NAME", as in
             `memdb.api._resolve.embedder_by_name`; your own embedder; or None to search by words
             alone.
-        previous_embedder: The embedder that the file had before. The earlier embedder is used
-            until *embedder* has embedded everything (`db.jobs.run()`, a worker). "static" does so
-            automatically.
+        previous_embedder: The embedder that the file had before. It is used until *embedder* has
+            embedded everything (`db.jobs.run()`, a worker). "static" does so automatically.
         counter: "cl100k_base", "o200k_base", "estimate", the name of an OpenAI model such as
             "gpt-4o", or your own. None means as the settings say, else "cl100k_base".
         model: A language model that writes summaries and decides what to remember: "openai:NAME",

@@ -262,8 +262,7 @@ class Scope:
             count_use: Count a use of each entry found, and embed pending texts; False leaves the
                 file unchanged, for programs that show a memory.
             prefix: Let the last word match longer words that begin with it, for search while
-                typing. The last word needs two letters ("Bi" finds Birger); a space or mark ends
-                it.
+                typing. Two letters are needed ("Bi" finds Birger); a space or mark ends it.
             exclude: Leave out hits that contain a word of these texts.
 
         A filter leaves out the kinds that it cannot apply to: *roles* finds

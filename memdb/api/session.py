@@ -144,9 +144,8 @@ class Session:
         Args:
             messages: `NewMessage`s, dicts with the same fields by name, or messages and
                 responses of a provider, as `append` takes them.
-            keep: The messages are a copy of what another store has. What is stored under the
-                external id of one of them stays, also where it differs, and what was forgotten
-                stays away.
+            keep: The messages are copies from another store. What is stored under the external id
+                of one of them stays, also where it differs, and what was forgotten stays away.
 
         Cost: 25 µs per message with index and exact token count.
         """
@@ -187,8 +186,7 @@ class Session:
             created: Time when it began. None means now.
 
         Raises:
-            AlreadyExists: the session was created before, or has messages. Artifacts and state do
-                not count.
+            AlreadyExists: it was created or has messages; artifacts and state do not count.
             InvalidInput: something given cannot be stored; nothing was written.
         """
         return self._services.hosting.create(
