@@ -51,12 +51,6 @@ WHERE EXISTS (SELECT 1 FROM temp.scan_{name} WHERE term = value)
 """,
 )
 
-SET_ERASING = of_each(
-    "index_words.erase",
-    """INSERT INTO {name}_fts ({name}_fts, rank) VALUES ('secure-delete', 1)
-""",
-)
-
 
 def mend_indexes(db: SqliteFile) -> list[str]:
     """
@@ -72,7 +66,6 @@ def mend_indexes(db: SqliteFile) -> list[str]:
     if stale:
         with db.write() as tx:
             for name in stale:
-                tx.run(SET_ERASING[name])
                 tx.words.rebuild_one(name)
     return stale
 

@@ -1,14 +1,21 @@
 """The full-text indexes; agreement with a scan is in properties/test_fts_agrees.py."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memdb import MemDB
 from memdb.engine import full_text
-from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.text.derived import bigrams_of
 from memdb.text.terms import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memdb import MemDB
+    from memdb.engine.sqlite.engine import SqliteEngine
 
 ALL = (0, 1 << 62)
 TEA, NOWHERE = Term(("tea",)), Term(("nowhere",))
@@ -172,3 +179,63 @@ def test_an_index_that_loses_most_messages_is_made_anew(db: MemDB, end: str) -> 
     assert found("buttercup")
     assert found("crocodile") == (end != "undo all")
     assert db.file.check(deep=True) == []
+
+
+def _forget_messages(db: MemDB, seqs: range) -> None:
+    for seq in seqs:
+        db.scope("ann").session("trip").forget(seq)
+
+
+# For each index: add so many rows, and remove those from FIRST to LAST.
+ROWS: dict[str, tuple[Callable[[MemDB, range], Any], Callable[[MemDB, range], Any]]] = {
+    "messages": (
+        lambda db, rows: (
+            db.scope("ann").session("trip").extend([{"role": "user", "text": "y"}] * len(rows))
+        ),
+        _forget_messages,
+    ),
+    "archived": (
+        lambda db, rows: (
+            db.scope("ann").session("trip").extend([{"role": "user", "text": "y"}] * len(rows)),
+            db.scope("ann").session("trip").archive(keep_last=0),
+        ),
+        _forget_messages,
+    ),
+    "entries": (
+        lambda db, rows: [db.scope("ann").remember(f"y{one}", key=f"{one}") for one in rows],
+        lambda db, rows: [
+            db.scope("ann").entries.delete(db.scope("ann").entries.find(f"{one}").id)
+            for one in rows
+        ],
+    ),
+    "artifacts": (
+        lambda db, rows: [db.scope("ann").artifacts.save(f"{one}", "y") for one in rows],
+        lambda db, rows: [db.scope("ann").artifacts.delete(f"{one}") for one in rows],
+    ),
+    "items": (
+        lambda db, rows: [db.scope("ann").items.put((), f"{one}", {"text": "y"}) for one in rows],
+        lambda db, rows: [db.scope("ann").items.delete((), f"{one}") for one in rows],
+    ),
+    "sessions": (
+        lambda db, rows: [db.scope("ann").session(f"{one}").update(title="y") for one in rows],
+        lambda db, rows: [db.scope("ann").session(f"{one}").delete() for one in rows],
+    ),
+}
+
+
+@pytest.mark.parametrize("index", ROWS)
+def test_an_index_that_another_process_rebuilt_is_sound(
+    path: str, open_db: Callable[..., MemDB], index: str
+) -> None:
+    """FTS5 took it for damaged once a connection from before the rebuild removed a whole leaf."""
+    add, remove = ROWS[index]
+    one, other = open_db(path), open_db(path)
+    add(one, range(1, 101))
+    remove(one, range(1, 2))
+    add(other, range(101, 201))
+    other.file.rebuild()
+
+    remove(one, range(2, 201))
+
+    assert other.file.check(deep=True) == []
+    assert open_db(path).file.check(deep=True) == []

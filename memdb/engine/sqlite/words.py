@@ -160,6 +160,15 @@ REBUILD = of_each(
     [name for name in INDEXES if name != "archived"],
 )
 
+# Deleted words leave an index at once (ADR-0056). A rebuild begins an index whose stored version
+# says that none has left. A connection that knew a later version would not store it again, and
+# FTS5 would take the index for damaged: setting the option lets every connection read the version.
+SET_SECURE_DELETE = of_each(
+    "words.secure_delete",
+    """INSERT INTO {name}_fts ({name}_fts, rank) VALUES ('secure-delete', 1)
+""",
+)
+
 # Each merges about so many pages of an index; a number below zero begins to make one part of all.
 MERGE = of_each(
     "words.merge",
@@ -407,6 +416,7 @@ class SqliteWords:
         if name == "archived":
             return self.rebuild_archived()
         self._tx.run(REBUILD[name])
+        self._tx.run(SET_SECURE_DELETE[name])
         if name == "messages":
             self.is_stale = False
             self.tail.clear()
@@ -426,6 +436,7 @@ class SqliteWords:
         A message whose segment is damaged gets no words; `check` reports it.
         """
         self._tx.run(DELETE_ALL_ARCHIVED)
+        self._tx.run(SET_SECURE_DELETE["archived"])
         for texts in archived_texts(self._tx):
             self.add_archived(texts)
 
