@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memdb.artifacts.service import ArtifactService
     from memdb.context.builder import ContextService
     from memdb.context.log import ContextLog
+    from memdb.context.profile import ProfileService
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.conversations.writer import MessageService
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from memdb.entries.apply import EntryWriter
     from memdb.entries.categories import Categories
     from memdb.entries.lifecycle import UsageCounter
-    from memdb.entries.profile import ProfileService
     from memdb.entries.remember import RememberService
     from memdb.entries.service import EntryService
     from memdb.errors import MemDBError
@@ -599,7 +599,7 @@ class Services:
     @cached_property
     def profiles(self) -> ProfileService:
         """Writer of the profile: long-term memory as a text for a prompt."""
-        from memdb.entries.profile import ProfileService
+        from memdb.context.profile import ProfileService
 
         return ProfileService(
             self.db,

@@ -12,8 +12,9 @@ from __future__ import annotations
 from itertools import accumulate, chain, islice, tee
 from typing import TYPE_CHECKING
 
+from memdb.context.profile import was
+from memdb.context.shares import cost, share_entries
 from memdb.conversations.windows import MESSAGE_OVERHEAD_TOKENS
-from memdb.entries.profile import was
 from memdb.models.ids import branch_of, number_of, scope_of
 from memdb.models.messages import Message, Piece
 from memdb.models.record import Record
@@ -23,7 +24,7 @@ from memdb.text.trust import FLAGGED, trust_of_message, trust_of_text
 from memdb.text.validate import iso_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from memdb.models.entries import Entry
     from memdb.models.messages import Hit, Source
@@ -160,18 +161,6 @@ def note(text: str, counting: Counting, session: str) -> Message:
     )
 
 
-# Budget per requested hit: about twice as many hits as fit, because those in the tail
-# are shown already.
-TOKENS_PER_HIT = 20
-LEAST_MESSAGES = 20
-MOST_MESSAGES = 200
-
-# Artifacts that are quoted, each by its best passage.
-PASSAGES = 5
-
-# Share of the room for entries that belongs to pinned ones, if others match the question.
-PINNED_PER_MILLE = 500
-
 # What is quoted of other conversations: no text that directs a model, and no data of tools.
 QUOTED_ROLES = ("user", "assistant")
 TITLE_CHARS = 60
@@ -229,22 +218,19 @@ class Excerpts:
         room, wide = room - self._frame, max(room, left) - self._frame
         if wide <= 0:
             return [], 0
-        counted = self._counted(_known_lines(recalled))
+        lines = [tee(self._counted(some)) for some in _known_lines(recalled)]
         tried, tokens = [], 0
-        for line in counted:
+        for line in chain.from_iterable(once for once, _ in lines):
             tried.append(line)
             tokens += line.tokens
             if tokens > wide:
                 break
         else:
             return tried, tokens + self._frame if tried else 0
-        pinned, rest = tee(chain(tried, counted))
-        share = room * PINNED_PER_MILLE // 1000 if recalled.entries else room
-        first = self._chosen(islice(pinned, len(recalled.pinned)), share)
-        taken = {*map(id, first)}
-        others = (line for line in rest if id(line) not in taken)
-        lines = first + self._chosen(others, room - _cost(first))
-        return lines, _cost(lines) + self._frame if lines else 0
+        pinned, matching, others = (again for _, again in lines)
+        is_asked = bool(recalled.entries)
+        shown = share_entries(pinned, matching, others, room, self._chosen, is_asked=is_asked)
+        return shown, cost(shown) + self._frame if shown else 0
 
     def block(
         self, known: list[Line], found: Sequence[Hit], shown: set[int], limit: int, session: str
@@ -256,7 +242,7 @@ class Excerpts:
         messages of *session*, by seq. None means that nothing fits, or all of it is in *shown*
         (seqs that are in the context anyway).
         """
-        room = limit - self._frame - _cost(known)
+        room = limit - self._frame - cost(known)
         if room < 0:
             return None
         fresh = (
@@ -307,7 +293,7 @@ class Excerpts:
         while some := list(islice(lines, COUNTED_AT_ONCE)):
             yield from with_costs(some, self._counting)
 
-    def _chosen(self, lines: Iterator[Line], room: int) -> list[Line]:
+    def _chosen(self, lines: Iterable[Line], room: int) -> list[Line]:
         """Return the first of *lines* that fit *room* with their days, skipping longer ones."""
         chosen: list[Line] = []
         days = {""}
@@ -326,10 +312,6 @@ class Excerpts:
         return chosen
 
 
-def _cost(lines: Sequence[Line]) -> int:
-    return sum(line.tokens for line in lines)
-
-
 def _place(line: Line) -> tuple[bool, str, str, int]:
     """Return the sort key of a quoted message: by day and session for others, by seq for own."""
     is_other, piece = "," in line.day, line.piece
@@ -341,14 +323,14 @@ def _is_of(source: Source, session: str) -> bool:
     return source.session == str(session)
 
 
-def _known_lines(recalled: Recalled) -> Iterator[Line]:
-    """Yield a line per pinned entry, then per hit, then per other entry."""
-    for entry in _loaded(recalled.pinned, recalled):
-        yield _entry_line(entry, _pinned_reason(entry), recalled)
-    for hit in recalled.entries:
-        yield _hit_line(hit, "")
-    for entry in _loaded(recalled.others, recalled):
-        yield _entry_line(entry, OTHER_REASON, recalled)
+def _known_lines(recalled: Recalled) -> tuple[Iterator[Line], Iterator[Line], Iterator[Line]]:
+    """Return a line per pinned entry, per hit, and per other entry, each made when needed."""
+    pinned, others = _loaded(recalled.pinned, recalled), _loaded(recalled.others, recalled)
+    return (
+        (_entry_line(entry, _pinned_reason(entry), recalled) for entry in pinned),
+        (_hit_line(hit, "") for hit in recalled.entries),
+        (_entry_line(entry, OTHER_REASON, recalled) for entry in others),
+    )
 
 
 def _loaded(ids: Sequence[int], recalled: Recalled) -> Iterator[Entry]:

@@ -14,12 +14,9 @@ from functools import partial
 from heapq import merge
 from typing import TYPE_CHECKING
 
+from memdb.context import shares
 from memdb.context.blocks import (
-    LEAST_MESSAGES,
-    MOST_MESSAGES,
-    PASSAGES,
     SYSTEM_REASON,
-    TOKENS_PER_HIT,
     Excerpts,
     Recalled,
     message_piece,
@@ -27,6 +24,7 @@ from memdb.context.blocks import (
     omitted_tokens,
 )
 from memdb.context.coverage import Coverage
+from memdb.context.shares import percent_of
 from memdb.context.truncation import LEAST_TOKENS, in_part, shorten
 from memdb.conversations.tool_calls import orphans, unit_starts, unknown_answers
 from memdb.conversations.windows import (
@@ -49,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from memdb.context.blocks import Block, Line
+    from memdb.context.profile import ProfileService
     from memdb.engine.base import Engine, Tx
-    from memdb.entries.profile import ProfileService
     from memdb.models.messages import Hit
     from memdb.models.settings import Settings
     from memdb.records.scopes import ScopeRef
@@ -59,19 +57,17 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.text.tokens import Counting
 
-# A tail that begins at a coarser place, and so stays longer, is taken from this
-# share of the longest possible tail on. The places: leaves, then each so many seqs.
-STEADY_PER_MILLE = 900
+# Budget per requested hit: about twice as many hits as fit, because those in the tail
+# are shown already.
+TOKENS_PER_HIT = 20
+LEAST_HITS = 20
+MOST_HITS = 200
+
+# Artifacts that are quoted, each by its best passage.
+PASSAGES = 5
+
+# The coarser places where a tail may begin: leaves, then each so many seqs.
 STEADY_SEQS = 5
-
-# One part in so many of the budget is for entries, if `context_known_tokens` is not less.
-KNOWN_SHARE = 5
-
-# Percent of the budget that hits may leave empty before it goes to the newest messages.
-SPARE_PERCENT = 5
-
-# Room for the newest message after the system text.
-LEAST_LEFT_TOKENS = 24
 
 NO_HITS: dict[str, tuple[Hit, ...]] = {"entry": (), "message": (), "artifact": ()}
 
@@ -162,7 +158,7 @@ class ContextService:
             with self._db.read() as tx:
                 return self._window(tx, owner, session, budget_tokens)
         search = self._search()
-        most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_MESSAGES), MOST_MESSAGES)
+        most = min(max(budget_tokens // TOKENS_PER_HIT, LEAST_HITS), MOST_HITS)
         request = search_request(
             query,
             most,
@@ -251,10 +247,11 @@ class _Plan:
         newest, complete = self._capped(*self._newest(left))
         session = newest.tokens + self._opening_cost(newest)
         most = self._settings.context_known_tokens
-        room = min(most, left // KNOWN_SHARE, left - self._least(newest))
+        room = min(most, percent_of(left, shares.ENTRIES), left - self._least(newest))
         found = recalled.messages
         rest = left - session if complete else 0
-        known, reserved = self._excerpts.known(recalled, room, rest // 2 if found else rest)
+        wide = percent_of(rest, shares.BESIDE_HITS) if found else rest
+        known, reserved = self._excerpts.known(recalled, room, wide)
         if complete and session + reserved <= left:
             block = self._block(known, found, newest, left - newest.tokens)
             if found:
@@ -270,7 +267,7 @@ class _Plan:
             spent = tail.tokens + (0 if cover is None else cover.tokens)
             block = self._block(known, found, tail, left - spent)
             used = max(0, (0 if block is None else block.tokens) - reserved)
-            if 100 * used >= (share - SPARE_PERCENT) * rest:
+            if 100 * used >= (share - shares.SPARE) * rest:
                 return self._joined(cover, block, tail)
             # The hits need less: the newest messages get the rest, which may hold hits too.
             share = -(-100 * used // rest)
@@ -282,7 +279,7 @@ class _Plan:
         found = [one for one in found if one.seq <= head]
         tail = self._costed(found)
         if tail.tokens >= self._budget and found:
-            least = tail.tokens + LEAST_LEFT_TOKENS
+            least = tail.tokens + shares.LEAST_LEFT_TOKENS
             raise TooLarge("tokens of the system text", self._budget, least, LARGER)
         return tail
 
@@ -350,9 +347,9 @@ class _Plan:
         summaries stays the same until the tail begins at another place.
         """
         self._shortened = set()
-        room = left - left * share // 100
+        room = left - percent_of(left, share)
         coverage = Coverage(self._tx, self._summaries, self._counting, self._place)
-        tail_limit = room * self._settings.context_tail_percent // 100
+        tail_limit = percent_of(room, self._settings.context_tail_percent)
         if not coverage.pays(newest.costs):
             end = newest.messages[-1].seq
             tail_limit = max(tail_limit, room - omitted_tokens(self._first, end, self._counting))
@@ -403,18 +400,18 @@ class _Plan:
                     break
                 best = (tokens, place)
             found.append(best)
-        least = found[-1][0] * STEADY_PER_MILLE
+        least = found[-1][0] * shares.STEADY
         if not least:
             return None
-        return next(place for tokens, place in found if tokens * 1000 >= least)
+        return next(place for tokens, place in found if tokens * 100 >= least)
 
     def _narrow(
         self, newest: Tail, start: int, left: int, share: int, coverage: Coverage
     ) -> tuple[Tail, Block | None]:
         """Return the newest unit, shortened if necessary, and summaries in what it leaves."""
         least = sum(min(cost, LEAST_TOKENS) for cost in newest.costs[start:])
-        if least + LEAST_LEFT_TOKENS > left:
-            start = self._within_unit(newest, start, left // 2)
+        if least + shares.LEAST_LEFT_TOKENS > left:
+            start = self._within_unit(newest, start, percent_of(left, shares.CUT_TURN))
         unit = list(newest.messages[start:])
         end = unit[0].seq - 1
         room = left - (
@@ -427,7 +424,7 @@ class _Plan:
             self._shortened = {view.seq for view in unit if view not in whole}
         tail = self._costed(unit)
         rest = left - tail.tokens
-        return tail, coverage.before(self._first, end, rest - rest * share // 100)
+        return tail, coverage.before(self._first, end, rest - percent_of(rest, share))
 
     @staticmethod
     def _within_unit(newest: Tail, start: int, limit: int) -> int:

@@ -21,6 +21,7 @@ from memdb.context.blocks import (
     omitted_tokens,
     with_costs,
 )
+from memdb.context.shares import FAR, percent_of
 from memdb.conversations.tool_calls import units
 from memdb.models.ids import number_of
 from memdb.models.messages import Piece
@@ -42,9 +43,7 @@ if TYPE_CHECKING:
     from memdb.summaries.builder import Summaries
     from memdb.text.tokens import Counting
 
-# Of the summaries' budget, for summaries of depth 2 and more; the rest is for what
-# is newer. Source: docs/seeds/flowcraft.md (0.3 mid, 0.1 far).
-FAR_PER_MILLE = 250
+# Summaries of this depth and more are far, with a share of their own.
 FAR_DEPTH = 2
 
 # What naming its span adds to a part's tokens, about.
@@ -218,7 +217,7 @@ class Coverage:
         are tried are counted.
         """
         far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
-        left = {"far": min(far, limit * FAR_PER_MILLE // 1000)}
+        left = {"far": min(far, percent_of(limit, FAR))}
         left["mid"] = limit - left["far"]
         lines: list[Line] = []
         for part in parts:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memdb
-from memdb.entries.profile import QUERY_CHARS, entry_line, query_of
+from memdb.context.profile import QUERY_CHARS, entry_line, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
