@@ -8,6 +8,7 @@ Each step stops at the moment in which a busy machine may let a process wait for
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,13 @@ def cut(path: str) -> None:
     """Move the WAL into the file and cut it, as another program does."""
     other = apsw.Connection(path)
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    other.close()
+
+
+def move(path: str) -> None:
+    """Move the WAL into the file, so that the next write begins it anew."""
+    other = apsw.Connection(path)
+    other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     other.close()
 
 
@@ -136,3 +144,52 @@ def test_a_file_that_is_being_opened_or_closed_has_no_other_name(
     threading.Timer(0.1, lambda: (file.xUnlock(apsw.SQLITE_LOCK_NONE), file.xClose())).start()
 
     assert texts(open_db(path)) == ["before"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_commit_of_many_writers_is_in_file_and_wal(
+    tmp_path: Path,
+    open_db: Callable[..., MemDB],
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
+    """
+    After each commit, before its WAL is named, a kill of all processes would leave both like that.
+
+    A WAL that another connection emptied begins with salts that do not follow those before, and
+    naming it fails whenever a third process wrote in between.
+    """
+    path, chance = str(tmp_path / "agent.db"), random.Random(seed)
+    name_wal, note_commit = wal_guard.WalGuard._name_wal, wal_guard.WalGuard.note_commit
+    stored: list[str] = []
+    images: list[tuple[str, list[str]]] = []
+
+    def keep_image(guard: wal_guard.WalGuard, writer: Any, wal_pages: int) -> bool:
+        image = str(tmp_path / f"{len(images)}.db")
+        for end in ("", "-wal"):  # `cp` ends without the locks of this process
+            subprocess.run(["cp", path + end, image + end], check=True)
+        images.append((image, [*stored]))
+        return note_commit(guard, writer, wal_pages)
+
+    def name_now_and_then(guard: wal_guard.WalGuard, writer: Any) -> None:
+        if chance.random() < 0.5:
+            raise Busy("another process wrote meanwhile")
+        name_wal(guard, writer)
+
+    with open_db(path) as first:
+        append(first, "begin")
+    stored.append("begin")
+    writers = [open_db(path) for _ in range(3)]
+    monkeypatch.setattr(wal_guard.WalGuard, "note_commit", keep_image)
+    monkeypatch.setattr(wal_guard.WalGuard, "_name_wal", name_now_and_then)
+    for number in range(20):
+        text = f"{number} " + "x" * chance.randrange(9000)
+        stored.append(text)
+        append(chance.choice(writers), text)
+        if chance.random() < 0.4:
+            chance.choice([cut, move])(path)
+    monkeypatch.undo()
+
+    for image, expected in images:
+        assert foreign_wal.find_wal_problem(image) is None
+        assert texts(open_db(image)) == expected

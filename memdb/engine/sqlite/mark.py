@@ -27,6 +27,10 @@ SET_MARK = compose.insert(
     "mark.set", "meta", key="'in_use'", otherwise=compose.conflict("key", "value")
 )
 
+DELETE_MARK = """/* mark.delete */
+DELETE FROM meta WHERE key = 'in_use'
+"""
+
 SET_LOSS = compose.insert(
     "mark.set_loss", "meta", key="'wal_missing'", otherwise=compose.conflict("key", "value")
 )

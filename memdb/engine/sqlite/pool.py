@@ -464,7 +464,7 @@ class ConnectionPool:
         timeout_ms = self.options["timeout_ms"]
         loss = set_wal_aside(self.path, timeout_ms, is_read_only=self.is_read_only, key=self.key)
         if loss is not None:
-            self.wal_guard.loss = loss
+            self.wal_guard.loss = self.wal_guard.loss or loss  # once set aside, it is missing too
             if self.is_read_only and has_bytes(self._wal):
                 self.options["immutable"] = True  # the file alone
 

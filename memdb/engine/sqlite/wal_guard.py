@@ -16,7 +16,7 @@ import apsw
 
 from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE, checkpoint_truncate
 from memdb.engine.sqlite.foreign_wal import names_salts, read_alone
-from memdb.engine.sqlite.mark import SELECT_SCHEMA, SET_LOSS, SET_MARK, Mark, read_mark
+from memdb.engine.sqlite.mark import DELETE_MARK, SELECT_SCHEMA, SET_LOSS, SET_MARK, Mark, read_mark
 from memdb.engine.sqlite.wal_file import (
     FRAME_HEADER_BYTES,
     LARGE_WAL_BYTES,
@@ -98,9 +98,10 @@ class WalGuard:
         return writer.is_alone
 
     def _set(self, writer: Tx, mark: Mark) -> None:
-        """Store *mark* in the open transaction."""
+        """Store *mark* in the open transaction, and so in the WAL."""
         self._new = mark
         writer.known()
+        writer.run(DELETE_MARK)  # SQLite writes no page whose row is replaced by the same one
         writer.run(SET_MARK, {"value": str(mark)})
         writer.keep_known()
 
@@ -110,6 +111,8 @@ class WalGuard:
 
         Call it before COMMIT. A commit that may begin a new WAL then names the WAL of the file. If
         this process ends before `note_commit`, the next process recognises the WAL by that name.
+        Every commit may begin one, unless its connection wrote the last one too and the mark names
+        the WAL. Such a connection can only restart the WAL itself, with the next salts.
 
         Cost: two calls of stat, 3 µs.
         """
@@ -124,7 +127,7 @@ class WalGuard:
         if wal.st_size < self._size and tx.is_alone:
             return "cut"
         mark = self._new or self._mark
-        is_named = mark.is_set and wal.st_size >= mark.size
+        is_named = self._is_marked and self._new is None
         if not is_named and mark.salts and tx.raw.total_changes() != self._changes:
             self._set(tx, mark.replace(is_set=True, size=min(mark.size, wal.st_size)))
         if (file.st_size, file.st_mtime_ns) == self._file:
@@ -171,9 +174,9 @@ class WalGuard:
         if not written:
             return False  # nothing was committed
         self._writer = writer.number
+        is_marked, self._is_marked = self._is_marked, True
         # A commit that restarts a WAL writes all of its pages.
-        self._is_marked = True
-        if self._is_new or wal_pages <= written:
+        if not is_marked or wal_pages <= written:
             try:
                 self._name_wal(writer)
             except (MemDBError, OSError):
