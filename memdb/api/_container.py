@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
-from memdb.errors import FileError, InvalidInput, PortError, SettingsTooNew, Unsupported
+from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
 from memdb.models.ids import MAX_INT
 from memdb.models.observation import Meter
 from memdb.models.record import Record
@@ -478,11 +478,8 @@ class Services:
         if format == "sqlite":
             from memdb.formats.sqlite_files import write_plain
 
-            target = path_value(path)
-            if self.db.maintenance.is_own_file(target):
-                raise FileError(f"{target} is the open file itself: choose another place", target)
             lines = self.export_lines(owners, embeddings=False, with_settings=with_settings)
-            return write_plain(lines, target, replace=replace)
+            return write_plain(lines, path_value(path), replace=replace)
         if format != "jsonl":
             from memdb.formats.documents import write_document
 
@@ -508,7 +505,7 @@ class Services:
         """Write *data* to a file; see `memdb.transfer.export.copy_to`."""
         from memdb.transfer.export import copy_to
 
-        return copy_to(self.db, data, path, replace=replace)
+        return copy_to(data, path, replace=replace)
 
     def select(self, **given: Any) -> Selector:
         """Return the selection of a removal from a scope; see `memdb.deletion.selectors.select`."""

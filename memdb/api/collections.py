@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 from memdb.api.calls import handle, observed
+from memdb.engine.files import refuse_live
 from memdb.models.entries import EntryChanges
 from memdb.models.summaries import SummaryText
 from memdb.text.validate import page_of, path_value, row_after
@@ -287,6 +288,8 @@ class Artifacts:
         ...     files.save("menu.md", "soup").version, files.save("menu.md", "fish").version
         (1, 2)
         """
+        if isinstance(data, os.PathLike):
+            refuse_live(data)
         opened: AbstractContextManager[bytes | str | BinaryIO] = (
             open(data, "rb") if isinstance(data, os.PathLike) else nullcontext(data)  # noqa: SIM115 (`with` closes it)
         )

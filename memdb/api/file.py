@@ -163,7 +163,7 @@ class File:
         flag_value(dry_run, "dry_run")
         path = path_value(target, "target", is_database=True)
         self._db.refuse_inside("copy")
-        if path == MEMORY or self._db.maintenance.is_own_file(path):
+        if path == MEMORY:
             raise InvalidInput(
                 f"{path} cannot be the target of a copy: give the path of another file"
             )

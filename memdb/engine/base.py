@@ -366,11 +366,6 @@ class Maintenance(Protocol):
     ) -> tuple[tuple[str, ...], list[Row], bool]:
         """Return the columns and first *limit* rows of a SELECT, and whether there are more."""
 
-    def bound_foreign(
-        self, connection: Any, table: str | None, *, timeout_s: float
-    ) -> AbstractContextManager[None]:
-        """Limit what reading *table* of another program's database may do and take."""
-
     def copy_to(
         self,
         target: str,
@@ -380,9 +375,6 @@ class Maintenance(Protocol):
         progress: Progress | None = None,
     ) -> int:
         """Copy the database as it is now to the file *target*; return its bytes."""
-
-    def is_own_file(self, target: str) -> bool:
-        """Return whether the database is stored at *target*, which must not be overwritten."""
 
 
 class Engine(Protocol):

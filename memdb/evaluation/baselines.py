@@ -9,11 +9,12 @@ turn.
 
 from __future__ import annotations
 
-import sqlite3
 from array import array
 from math import sqrt
 from operator import mul
 from typing import TYPE_CHECKING
+
+import apsw
 
 from memdb.models.record import Record
 from memdb.text.derived import bigrams_of
@@ -53,7 +54,7 @@ def texts_of(data: Dataset, scope: str) -> list[Text]:
 
 def fts5(texts: Sequence[Text]) -> Callable[[str, int], list[Text]]:
     """Return a function that gives the best texts for a question, by plain FTS5."""
-    database = sqlite3.connect(":memory:")  # of its own: no memdb file is opened by it
+    database = apsw.Connection(":memory:")
     database.execute(TABLE)
     rows = [f"{one.text} {bigrams_of(one.text) or ''}" for one in texts]
     database.executemany(INSERT, enumerate(rows))

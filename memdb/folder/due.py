@@ -9,9 +9,11 @@ few.
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import suppress
 from threading import Lock
+from typing import Any
+
+import apsw
 
 from memdb.errors import Busy, FileError
 
@@ -28,7 +30,7 @@ CREATE TABLE IF NOT EXISTS due (user TEXT PRIMARY KEY, due_ms INTEGER NOT NULL) 
 COMMIT;
 """
 PUT = "INSERT OR REPLACE INTO due (user, due_ms) VALUES (?, ?)"
-ADD = "INSERT OR IGNORE INTO due (user, due_ms) VALUES (?, ?)"
+ADD = "INSERT OR IGNORE INTO due (user, due_ms) VALUES (?, ?) RETURNING 1"
 DELETE = "DELETE FROM due WHERE user = ?"
 SELECT = "SELECT user FROM due WHERE due_ms <= ? ORDER BY due_ms, user"
 COUNT = "SELECT count(*) FROM due"
@@ -50,27 +52,25 @@ class DueFile:
         try:
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
-            self._connection = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False
-            )
+            self._connection = apsw.Connection(path)
             try:
-                self._connection.executescript(BEGIN)
-            except sqlite3.Error:
+                self._connection.execute(BEGIN).fetchall()
+            except apsw.Error:
                 self._connection.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
-            if "locked" in str(error):
-                raise Busy(
-                    f"{folder} is open for writing in another program: use that program, or open "
-                    'it with mode="read"'
-                ) from error
+        except apsw.BusyError as error:
+            raise Busy(
+                f"{folder} is open for writing in another program: use that program, or open it "
+                'with mode="read"'
+            ) from error
+        except (apsw.Error, OSError) as error:
             raise FileError(
                 f"{path} cannot be used ({error}): remove it, and memdb creates a new one", path
             ) from error
 
     def add(self, user: str, due_ms: int) -> bool:
         """Name a user whose file may hold work; one that is named keeps its time: False."""
-        return self._run(ADD, user, due_ms).rowcount > 0
+        return bool(self._run(ADD, user, due_ms))
 
     def put(self, user: str, due_ms: int) -> None:
         """Set when a user's file is to be looked at next."""
@@ -82,17 +82,15 @@ class DueFile:
 
     def find(self, now_ms: int) -> list[str]:
         """Return whose files are to be looked at, the longest due first."""
-        with self._lock:
-            return [user for (user,) in self._connection.execute(SELECT, (now_ms,))]
+        return [user for (user,) in self._run(SELECT, now_ms)]
 
     def count(self) -> int:
         """Return how many users are named."""
-        with self._lock:
-            return int(self._connection.execute(COUNT).fetchone()[0])
+        return int(self._run(COUNT)[0][0])
 
-    def _run(self, sql: str, *values: int | str) -> sqlite3.Cursor:
+    def _run(self, sql: str, *values: int | str) -> list[Any]:
         with self._lock:
-            return self._connection.execute(sql, values)
+            return self._connection.execute(sql, values).fetchall()
 
     def close(self) -> None:
         """Release the folder."""

@@ -77,7 +77,7 @@ def write_document(
                 if progress is not None and count % PROGRESS_LINES == 0:
                     progress(count)
 
-    with whole_file(db, path_value(path), replace=replace) as file, db.read() as tx:
+    with whole_file(path_value(path), replace=replace) as file, db.read() as tx:
         lines = list_lines(tx, owners, embeddings=False, with_settings=False)
         for text in write(counted(lines)):
             file.write(text.encode())

@@ -7,7 +7,6 @@ The system's file notifications are not used, so it works everywhere, also on a 
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from memdb.transfer.importer import Importer
 from memdb.transfer.lines import left_out
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Container, Iterator
 
     from memdb.api.database import MemDB
@@ -102,8 +102,6 @@ def import_file(
             dry_run=True,
         )
         _refuse_broken(rehearsal)
-    if services.db.maintenance.is_own_file(path_value(path)):
-        raise InvalidInput(f"{os.fspath(path)} is the open file itself: give another one")
     with Tree(path_value(path)) as tree:
         chosen, names = choose_format(
             tree, has_owner=owner is not None, session=session, format=format, columns=columns

@@ -18,8 +18,8 @@ from fnmatch import fnmatch
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from memdb.engine.files import identity_of, is_sqlite, live_identities, refuse_live
 from memdb.errors import FileError, InvalidInput
-from memdb.text.validate import is_sqlite, refuse_special
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -360,7 +360,7 @@ class Tree:
             FileError: there is nothing, it cannot be read, or it is a damaged archive.
             InvalidInput: there are more than 200,000 files.
         """
-        refuse_special(path)
+        refuse_live(path)
         self.path = os.fspath(path)
         self.name = os.path.basename(os.path.abspath(self.path))
         self.is_alone = False
@@ -415,7 +415,7 @@ class Tree:
 
     def _files_below(self, folder: str) -> dict[str, int]:
         """Return the name below *folder* and the size of each file; links are not followed."""
-        sizes = {}
+        sizes, live = {}, live_identities()
 
         def refuse(path: str, why: str) -> None:
             self.refused[os.path.relpath(path, folder).replace(os.sep, "/")] = why
@@ -432,6 +432,8 @@ class Tree:
                     continue
                 if os.path.islink(whole):
                     refuse(whole, "links are not followed")
+                elif live and identity_of(whole) in live:
+                    refuse(whole, "they are open in this program")
                 elif os.path.isfile(whole):
                     below = os.path.relpath(whole, folder).replace(os.sep, "/")
                     sizes[below] = os.stat(whole).st_size
@@ -513,7 +515,7 @@ class Tree:
                     stream: IO[bytes] = files.enter_context(self._archive.open(member))
                 else:
                     whole = self.path if self.is_alone else os.path.join(self.path, name)
-                    refuse_special(whole)
+                    refuse_live(whole)
                     stream = files.enter_context(open(whole, "rb"))
                 if stream.read(2) in UTF_16:
                     stream.seek(0)

@@ -13,18 +13,17 @@ import tempfile
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.whole_files import open_private, whole_path
+from memdb.engine.files import PARTIAL, is_memdb, is_sqlite, open_private, refuse_live, whole_path
+from memdb.engine.sqlite.query import bounded_foreign
 from memdb.errors import AlreadyExists, FileError, InvalidInput
 from memdb.formats.source import FREE_BYTES, MAX_RATIO
 from memdb.models.ids import MAX_INT
-from memdb.text.validate import is_memdb, is_sqlite, refuse_output
+from memdb.text.validate import refuse_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from sqlite_utils import Database as Database  # noqa: PLC0414 (formats name it too)
-
-    from memdb.engine.base import Engine
 
 BATCH = 500
 
@@ -50,7 +49,6 @@ PLAIN_TABLES = {
 
 @contextmanager
 def as_lines(
-    engine: Engine,
     path: str,
     table: str | None,
     lines: Callable[[Database, int], Iterator[dict[str, Any]]],
@@ -80,7 +78,7 @@ def as_lines(
             most, timeout_s = max(MIN_ROWS, size), FREE_S + S_PER_MB * (size >> 20)
             with (
                 os.fdopen(handle, "w", encoding="utf-8") as file,
-                engine.maintenance.bound_foreign(source.conn, table, timeout_s=timeout_s),
+                bounded_foreign(source.conn, table, timeout_s),
             ):
                 left = FREE_BYTES + MAX_RATIO * most
                 for line in lines(source, most):
@@ -131,6 +129,7 @@ def _open_foreign(path: str) -> Database:
 
     from sqlite_utils import Database
 
+    refuse_live(path)
     if is_memdb(path):
         raise InvalidInput(f"{path} is a memdb file: export it first with `memdb export`")
     quoted = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -193,6 +192,7 @@ def write_plain(lines: Iterable[str], target: str, *, replace: bool) -> int:
 
     if os.path.lexists(target) and not replace:
         raise AlreadyExists("file", target)
+    refuse_live(target, target + PARTIAL)
     refuse_output(target)
     if is_sqlite(target) and is_memdb(target):
         raise FileError(f"{target} is a memdb file: choose another place", target)

@@ -15,7 +15,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.base import Storage
-from memdb.engine.sqlite.query import bounded_foreign
 from memdb.engine.sqlite.schema import read_schema
 from memdb.errors import Closed, Interrupted, InvalidInput, MemDBError, SchemaTooNew, Unsupported
 from memdb.models.ids import scope_range
@@ -30,7 +29,6 @@ from memdb.text.validate import check_query_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
@@ -383,12 +381,6 @@ class PostgresMaintenance:
                 raise InvalidInput(f"the query cannot be run: {detail}") from cause
         return columns, [tuple(map(_as_file, row)) for row in rows], more
 
-    def bound_foreign(
-        self, connection: Any, table: str | None, *, timeout_s: float
-    ) -> AbstractContextManager[None]:
-        """Limit another program's SQLite file, as the engine of files does."""
-        return bounded_foreign(connection, table, timeout_s)
-
     def copy_to(  # (of the protocol)
         self,
         target: str,  # noqa: ARG002 (the other engine's)
@@ -402,10 +394,6 @@ class PostgresMaintenance:
             f"{self._db.path} is a server, which cannot be copied as a file: use "
             f"`memdb copy {self._db.path} FILE`, or pg_dump"
         )
-
-    def is_own_file(self, target: str) -> bool:  # noqa: ARG002 (of the protocol)
-        """Return False: a server is not a file on this machine."""
-        return False
 
 
 def _refuse_volatile(tx: Tx, sql: str) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
+from memdb.engine.files import read_chunks
 from memdb.engine.sqlite.wal_file import read_frames
 from memdb.models.record import Record
 from memdb.text.validate import SQLITE_MAGIC
@@ -91,11 +92,10 @@ class PageFile:
             data: The file with its WAL, if it is encrypted on the disk.
 
         Raises:
-            OSError: the file cannot be read.
+            apsw.Error: the file cannot be read.
         """
         if data is None:
-            with open(path, "rb") as file:
-                self._data = file.read()
+            self._data = b"".join(read_chunks(path))
         else:
             self._data, wal = data, False
         self.page_bytes, unused = DEFAULT_PAGE_BYTES, 0

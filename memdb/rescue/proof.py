@@ -19,7 +19,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from memdb.engine.sqlite.cipher import opened
+from memdb.engine.files import opened
 from memdb.engine.sqlite.connection import MEMORY, open_temporary, translated_errors
 from memdb.engine.sqlite.maintenance import (
     ANALYZE,

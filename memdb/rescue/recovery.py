@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memdb.engine.files import whole_path
 from memdb.engine.segments import opened
 from memdb.engine.sqlite.checkpoints import checkpoint_truncate
 from memdb.engine.sqlite.cipher import is_encrypted
@@ -17,7 +18,6 @@ from memdb.engine.sqlite.connection import Tx, connect, translate
 from memdb.engine.sqlite.engine import SqliteEngine
 from memdb.engine.sqlite.foreign_wal import FOREIGN, MISSING, find_wal_problem, open_locked
 from memdb.engine.sqlite.maintenance import write_with_key
-from memdb.engine.whole_files import whole_path
 from memdb.errors import (
     AlreadyExists,
     Busy,
@@ -98,8 +98,9 @@ def recover(
         notes.append("its -wal is missing: what was written last may have been in it")
     try:
         found = found_rows.read_rows(source, wal=wal, key=own_key)
-    except OSError as error:
-        raise FileError(f"{source} cannot be read ({error.strerror})", source) from error
+    except (OSError, apsw.Error) as error:
+        problem = getattr(error, "strerror", None) or str(error)
+        raise FileError(f"{source} cannot be read ({problem})", source) from error
     if not any(found.rows.values()):
         raise FileError(f"{source} contains no row of a memdb file: check the path", source)
     with (

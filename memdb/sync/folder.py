@@ -24,8 +24,8 @@ from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from memdb.engine.files import PARTIAL, open_private, private_file
 from memdb.engine.sqlite import cipher
-from memdb.engine.whole_files import PARTIAL, open_private, private_file
 from memdb.errors import FileError, InvalidInput
 from memdb.models.record import Record
 

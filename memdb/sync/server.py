@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from memdb.engine.files import private_file
 from memdb.engine.sqlite.connection import MEMORY
-from memdb.engine.whole_files import private_file
 from memdb.errors import Busy, FileError, InvalidInput
 from memdb.sync.folder import FILE, MARK, STATUS, files_of
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from memdb.engine.files import PARTIAL, publish
 from memdb.engine.sqlite import cipher
-from memdb.engine.whole_files import PARTIAL, publish
 from memdb.errors import Corrupt, InvalidInput
 from memdb.models.ids import MAX_INT
 from memdb.models.reports import DeviceStatus, SyncReport, SyncStatus

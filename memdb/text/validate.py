@@ -573,30 +573,6 @@ def find_side_file_owner(path: str | os.PathLike[str]) -> str | None:
     return None
 
 
-def is_sqlite(path: str) -> bool:
-    """
-    Return whether there is a SQLite database at *path*.
-
-    Raises:
-        FileError: the file at *path* cannot be read.
-    """
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
-    except OSError as error:
-        raise FileError(
-            f"{path} cannot be read ({error.strerror}): choose another place", path
-        ) from error
-
-
-def is_memdb(path: str) -> bool:
-    """Return whether the SQLite file at *path* is marked as memdb's."""
-    with open(path, "rb") as file:
-        return file.read(72)[68:] == b"memd"
-
-
 def check_query_values(values: Sequence[Any] | Mapping[str, Any]) -> None:
     """Refuse what SQL cannot hold: a mapping would be bound as the list of its keys."""
     named = values.items() if isinstance(values, dict) else enumerate(values)

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, BinaryIO
 
+from memdb.engine.files import PARTIAL, is_sqlite, private_file, refuse_live
 from memdb.engine.paging import refuse_undone
-from memdb.engine.whole_files import PARTIAL, private_file
 from memdb.errors import AlreadyExists, FileError
 from memdb.records.scopes import SHARED
 from memdb.tables import scopes, settings
-from memdb.text.validate import is_sqlite, path_value, refuse_output
+from memdb.text.validate import path_value, refuse_output
 from memdb.transfer import artifacts, entries, messages, others
 from memdb.transfer.lines import EXPORT_VERSION, SCOPE, SPOOL_BYTES
 
@@ -64,7 +64,7 @@ def export_file(
     """
     count = 0
     target = path_value(path)
-    with whole_file(db, target, replace=replace) as file, db.read() as tx:
+    with whole_file(target, replace=replace) as file, db.read() as tx:
         for line in _lines(tx, owners, embeddings=embeddings, with_settings=with_settings):
             file.write(f"{line}\n".encode())
             count += 1
@@ -175,32 +175,30 @@ def _whole_apps(tx: Tx, owners: Sequence[ScopeRef]) -> set[str]:
 BLOCK_BYTES = 1 << 16
 
 
-def refuse_database(db: Engine, target: str) -> None:
+def refuse_database(target: str) -> None:
     """
     Return if *target*, and the `.partial` beside it, may be overwritten.
 
     Raises:
-        FileError: one of them is the file of *db*, a file that SQLite keeps beside it, or another
-            SQLite database.
+        FileError: one of them is open in this process, or is a SQLite database.
     """
+    refuse_live(target, target + PARTIAL)
     for path in (target, target + PARTIAL):
-        if db.maintenance.is_own_file(path):
-            raise FileError(f"{path} is the open file itself: choose another place", path)
         if is_sqlite(path):
             raise FileError(f"{path} is a SQLite database: choose another place", path)
 
 
-def copy_to(db: Engine, data: BinaryIO, path: str | os.PathLike[str], *, replace: bool) -> int:
+def copy_to(data: BinaryIO, path: str | os.PathLike[str], *, replace: bool) -> int:
     """Write *data* to a file at *path*, as `whole_file` does; return its bytes."""
     size = 0
-    with whole_file(db, os.fspath(path), replace=replace) as out:
+    with whole_file(os.fspath(path), replace=replace) as out:
         while chunk := data.read(BLOCK_BYTES):
             size += out.write(chunk)
     return size
 
 
 @contextmanager
-def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]:
+def whole_file(target: str, *, replace: bool) -> Iterator[IO[bytes]]:
     """
     Open a file as `private_file` does, at a path that is free and not a database.
 
@@ -213,7 +211,7 @@ def whole_file(db: Engine, target: str, *, replace: bool) -> Iterator[IO[bytes]]
     """
     if os.path.exists(target) and not replace:
         raise AlreadyExists("file", target)
-    refuse_database(db, target)
+    refuse_database(target)
     refuse_output(target)
     with private_file(target) as file:
         yield file

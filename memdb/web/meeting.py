@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route as Path
 
-from memdb.engine.whole_files import PARTIAL, open_private, publish
+from memdb.engine.files import PARTIAL, open_private, publish
 from memdb.errors import InvalidInput
 from memdb.sync.folder import FILE, files_of
 from memdb.transfer.lines import bytes_value

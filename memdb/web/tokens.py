@@ -15,7 +15,7 @@ import secrets
 from contextlib import suppress
 from typing import Any
 
-from memdb.engine.whole_files import private_file
+from memdb.engine.files import private_file
 from memdb.errors import FileError, NotFound
 from memdb.models.record import Record
 

@@ -464,7 +464,7 @@ def test_export_overwrites_only_if_told_and_never_a_database(
         files.export("a.txt", out)
     with pytest.raises(memdb.NotFound):
         files.export("b.txt", tmp_path / "b.txt")
-    with pytest.raises(memdb.FileError, match="is the open file itself"):
+    with pytest.raises(memdb.FileError, match="is a file that this program has open"):
         files.export("a.txt", file_db.path, replace=True)
     with pytest.raises(memdb.FileError, match="cannot be written"):
         files.export("a.txt", tmp_path / "no folder" / "a.txt")

@@ -69,7 +69,7 @@ def test_export_over_the_open_file(run, trip):
     done = run("export", trip, trip, "--replace")
 
     assert done.exit_code == 6
-    assert "is the open file itself: choose another place" in done.stderr
+    assert "is a file that this program has open: choose another place" in done.stderr
 
 
 @pytest.mark.parametrize("beside", ["", "-wal"])
@@ -82,7 +82,7 @@ def test_load_over_the_open_file(run, run_json, trip, beside):
         done = run("artifact", "load", trip, "user:photo.bin", "--output", name, "--replace")
 
     assert done.exit_code == 6
-    assert "is the open file itself: choose another place" in done.stderr
+    assert "is a file that this program has open: choose another place" in done.stderr
     assert run_json("info", trip)["counts"]["messages"] == 3
 
 

@@ -155,7 +155,7 @@ def test_the_open_file_is_no_target(
     name = {"same": file_db.path, "link": "link.db", "relative": "agent.db"}[through]
     chat = file_db.scope("ann").session("trip")
 
-    with pytest.raises(memdb.FileError, match="open file itself"):
+    with pytest.raises(memdb.FileError, match="that this program has open"):
         file_db.file.backup(name, replace=True)
 
     chat.append("user", "after")

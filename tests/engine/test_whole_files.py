@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from source_tree import FILES, nodes_of
 
-from memdb.engine.whole_files import PARTIAL, private_file, whole_path
+from memdb.engine.files import PARTIAL, private_file, whole_path
 from memdb.errors import FileError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def test_no_other_module_names_a_file_that_is_not_whole_yet() -> None:
         if node.value.endswith(PARTIAL)
     ]
 
-    assert naming == ["engine/whole_files.py"]
+    assert naming == ["engine/files.py"]
 
 
 @pytest.mark.parametrize("fails", [False, True])

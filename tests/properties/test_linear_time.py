@@ -363,7 +363,6 @@ WITHOUT_TEXT = {
     "validate.path_value",
     "validate.find_side_file_owner",
     "validate.refuse_output",
-    *("validate.is_sqlite", "validate.is_memdb"),
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import memdb
-from memdb.engine.whole_files import publish
+from memdb.engine.files import publish
 from memdb.models.summaries import SummaryText
 from memdb.sync.chunks import NEEDS, chunks_of
 from memdb.sync.device import load

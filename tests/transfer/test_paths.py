@@ -20,7 +20,9 @@ def test_an_export_never_replaces_the_open_file(file_db: MemDB, beside: str) -> 
     target = file_db.path + beside
     before = Path(target).stat()
 
-    with pytest.raises(FileError, match="is the open file itself: choose another place"):
+    with pytest.raises(
+        FileError, match="is a file that this program has open: choose another place"
+    ):
         file_db.export(target, replace=True)
 
     after = Path(target).stat()
@@ -31,7 +33,7 @@ def test_another_name_of_the_open_file_is_known(file_db: MemDB, tmp_path: Path) 
     """A link to the open file is the open file."""
     (tmp_path / "link.jsonl").symlink_to(file_db.path)
 
-    with pytest.raises(FileError, match="is the open file itself"):
+    with pytest.raises(FileError, match="is a file that this program has open"):
         file_db.export(tmp_path / "link.jsonl", replace=True)
 
 
@@ -40,7 +42,7 @@ def test_the_partial_file_is_never_a_database(open_db, tmp_path: Path) -> None:
     opened = open_db(str(tmp_path / "ann.jsonl.partial"))
     opened.scope("ann").remember("Ann swims.")
 
-    with pytest.raises(FileError, match="is the open file itself"):
+    with pytest.raises(FileError, match="is a file that this program has open"):
         opened.export(tmp_path / "ann.jsonl")
 
     assert Path(opened.path).exists()

@@ -8,16 +8,16 @@ the encrypted pages.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import apsw
 
+from memdb.engine.files import read_start
 from memdb.errors import CipherMissing, FileError, KeyMissing, NotAMemDB, WrongKey
 from memdb.text.validate import SQLITE_MAGIC
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from memdb.models.keys import FileKey
 
@@ -47,8 +47,6 @@ INSERT INTO parts (data) VALUES (:data)
 SELECT_PARTS = """/* cipher.parts */
 SELECT data FROM parts ORDER BY number
 """
-
-HEADER_BYTES, CHUNK_BYTES = 100, 1 << 20
 
 
 def has_cipher() -> bool:
@@ -83,40 +81,6 @@ def copy_into(connection: apsw.Connection, path: str, key: FileKey | None) -> No
     connection.execute(ALLOW_WRITES)
     how = "key=" if key is None else f"cipher={CIPHER}&hexkey={key.secret().encode().hex()}"
     connection.execute(VACUUM_INTO, {"target": as_uri(path, how)}).fetchall()
-
-
-@contextmanager
-def opened(path: str) -> Iterator[apsw.VFSFile]:
-    """
-    Open a file to read its bytes as they are on the disk.
-
-    The function uses SQLite's VFS, because closing a file that was opened in any other way drops
-    every lock that this process has on it.
-    """
-    file = apsw.VFSFile("", path, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
-    try:
-        yield file
-    finally:
-        file.xClose()
-
-
-def read_chunks(path: str, size: int = CHUNK_BYTES) -> Generator[bytes]:
-    """Yield the bytes of a file as they are on the disk, *size* at a time."""
-    with opened(path) as file:
-        end = file.xFileSize()
-        for start in range(0, end, size):
-            yield file.xRead(min(size, end - start), start)
-
-
-def read_start(path: str) -> bytes:
-    """Return the header of a file as it is on the disk; b"" if it cannot be read."""
-    chunks = read_chunks(path, HEADER_BYTES)
-    try:
-        return next(chunks, b"")
-    except apsw.Error:
-        return b""
-    finally:
-        chunks.close()
 
 
 def write_stream(path: str, key: FileKey, parts: Iterable[bytes]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from memdb.engine.sqlite.cipher import CHUNK_BYTES, read_chunks, read_start
+from memdb.engine.files import CHUNK_BYTES, read_chunks, read_start
 from memdb.engine.sqlite.connection import Tx, connect
 from memdb.engine.sqlite.mark import SELECT_SCHEMA, Mark, read_mark
 from memdb.engine.sqlite.wal_file import (

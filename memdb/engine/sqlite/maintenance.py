@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memdb.engine.base import Storage
+from memdb.engine.files import PARTIAL, refuse_live, whole_path
 from memdb.engine.sqlite.checkpoints import CHECKPOINT_PASSIVE, checkpoint_truncate
 from memdb.engine.sqlite.cipher import copy_into, require_cipher, unlock
 from memdb.engine.sqlite.connection import (
@@ -31,24 +32,20 @@ from memdb.engine.sqlite.connection import (
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.mark import DELETE_LOSS, SELECT_LOSS, SET_MARK
 from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
-from memdb.engine.sqlite.query import bounded_foreign, run_query
+from memdb.engine.sqlite.query import run_query
 from memdb.engine.sqlite.schema import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.wal_file import LARGE_WAL_BYTES
 from memdb.engine.sqlite.words import MERGE, SqliteWords, archived_texts, of_each
 from memdb.engine.sqlite.writer import read_changes
-from memdb.engine.whole_files import PARTIAL, whole_path
 from memdb.errors import (
     AlreadyExists,
     Busy,
     Corrupt,
-    FileError,
 )
-from memdb.text.validate import SIDE_FILES, refuse_output
+from memdb.text.validate import refuse_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from sqlite3 import Connection
 
     from memdb.engine.base import Row
     from memdb.engine.base import Tx as AnyTx
@@ -434,12 +431,6 @@ class SqliteMaintenance:
         """Run a SELECT of the user; see `memdb.engine.sqlite.query`, which is loaded only then."""
         return run_query(self._db, sql, values, limit=limit, timeout_s=timeout_s)
 
-    def bound_foreign(
-        self, connection: Connection, table: str | None, *, timeout_s: float
-    ) -> AbstractContextManager[None]:
-        """Limit a connection to another program's file; see `memdb.engine.sqlite.query`."""
-        return bounded_foreign(connection, table, timeout_s)
-
     def copy_to(
         self,
         target: str,
@@ -466,15 +457,14 @@ class SqliteMaintenance:
         Raises:
             AlreadyExists: *target* exists and *replace* is False.
             CipherMissing: the installed apsw cannot encrypt.
-            FileError: *target* cannot be written, or is the open file itself.
+            FileError: *target* cannot be written, or is open in this process.
         """
         if key is not None:
             require_cipher(target)
         if os.path.exists(target) and not replace:
             raise AlreadyExists("file", target)
+        refuse_live(target)
         refuse_output(target)
-        if self.is_own_file(target):
-            raise FileError(f"{target} is the open file itself: choose another place", target)
         target = os.path.realpath(target)  # a link stays one
         copy = self._copy if key is self._pool.key else write_with_key
         with whole_path(target) as partial, translated_errors(), self._db.apart() as source:
@@ -498,19 +488,6 @@ class SqliteMaintenance:
             _finish_copy(out)
         finally:
             out.close()
-
-    def is_own_file(self, target: str) -> bool:
-        """Return whether *target* is the open file, its WAL, -shm or journal."""
-        real = os.path.realpath(self._db.path)
-        if os.path.realpath(target) in [f"{real}{end}" for end in SIDE_FILES]:
-            return True
-        for own in (self._db.path, f"{self._db.path}-wal", f"{self._db.path}-shm"):
-            try:
-                if os.path.samefile(own, target):
-                    return True
-            except OSError:
-                continue
-        return False
 
 
 def write_with_key(

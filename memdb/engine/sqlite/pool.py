@@ -16,6 +16,7 @@ from weakref import ref
 import apsw
 
 from memdb.engine.blocks import Block, Readers, WriteLock
+from memdb.engine.files import identity_of, list_pools, pools
 from memdb.engine.sqlite.checkpoints import allow_checkpoint_on_close
 from memdb.engine.sqlite.connection import (
     MEMORY,
@@ -105,7 +106,7 @@ class ConnectionPool:
         self._writers: list[Writer] = []  # one at most
         self._watch: Tx | None = None
         self._checked = 0.0
-        _pools.add(ref(self, _pools.discard))
+        pools.add(ref(self, pools.discard))
 
     def guard(self) -> None:
         """Raise Closed if the file was closed, WrongProcess after a fork."""
@@ -440,7 +441,7 @@ class ConnectionPool:
         identity = identity_of(self.path) if _stale else None
         if identity not in _stale:
             return
-        for pool in _live_pools():
+        for pool in list_pools():
             if pool.identity == identity:
                 for block in list(pool.reading.values()):
                     if block.tx is not None:
@@ -548,20 +549,12 @@ class ReadBlock(Block):
         self._exit = None
 
 
-# Every pool of this process, for the fork and for files whose connections must all be closed.
-_pools: set[ref[ConnectionPool]] = set()
-
 # Files with connections in this process that its parent opened.
 _inherited: set[Identity] = set()
 
 # Files that were replaced or lost their WAL under open connections, and how: all of these must be
 # closed first.
 _stale: dict[Identity, str] = {}
-
-
-def identity_of(path: str) -> Identity:
-    """Return device and inode of the file at *path*, None if there is none."""
-    return file_state(path)[:2] or None
 
 
 def _refuse_inherited(path: str) -> None:
@@ -571,10 +564,6 @@ def _refuse_inherited(path: str) -> None:
             "open it here: fork while no call is running, or start a new process "
             "(multiprocessing: 'spawn' or 'forkserver')"
         )
-
-
-def _live_pools() -> list[ConnectionPool]:
-    return [pool for one in tuple(_pools) if (pool := one()) is not None]
 
 
 def _file_of(connection: apsw.Connection) -> Identity:
@@ -590,7 +579,7 @@ def _file_of(connection: apsw.Connection) -> Identity:
 
 def _before_fork() -> None:
     """Close idle connections, so that the child does not inherit them."""
-    for pool in _live_pools():
+    for pool in list_pools():
         pool.close_idle()
 
 
@@ -599,7 +588,7 @@ def _after_fork_in_child() -> None:
     connections = apsw.connections()
     files = {_file_of(connection) for connection in connections} - {NO_WAL_YET}
     if None in files:
-        files |= {pool.identity for pool in _live_pools()}
+        files |= {pool.identity for pool in list_pools()}
     _inherited.update(files - {None})
     if files:
         # Closing one could remove the WAL that the parent uses: never let them be collected

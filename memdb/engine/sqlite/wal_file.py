@@ -12,7 +12,7 @@ import struct
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from memdb.engine.sqlite.cipher import read_start
+from memdb.engine.files import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

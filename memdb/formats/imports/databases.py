@@ -19,6 +19,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from memdb.engine.files import is_memdb
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import MISSHAPEN, Format, groups, refused
 from memdb.formats.imports.chats import (
@@ -36,7 +37,6 @@ from memdb.formats.source import Tree, parse_line
 from memdb.formats.sqlite_files import ROW, as_lines, list_tables, plain_text, read_rows
 from memdb.formats.transcripts import parse_object
 from memdb.models.record import Record
-from memdb.text.validate import is_memdb
 from memdb.transfer.lines import LEFT_OUT, REFUSALS, Item, any_time
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _tables(tree: Tree) -> dict[str, frozenset[str]]:
 def _read(request: Request, table: str | None, lines: Lines) -> Read:
     made = partial(_made, lines=lines)
     with (
-        as_lines(request.engine, request.tree.path, table, made) as path,
+        as_lines(request.tree.path, table, made) as path,
         Tree(path) as tree,
         tree.open(tree.names[0]) as source,
     ):
