@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import contextmanager
 from functools import partial, wraps
-from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
@@ -20,7 +20,7 @@ from memdb.api.threads import Kind, Threads, over
 from memdb.errors import Closed, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Self
 
     from memdb import MemDB, Scope
@@ -296,25 +296,17 @@ def raise_as(error: Exception, translated: Exception) -> NoReturn:
     raise translated from error
 
 
-def import_class(package: str, places: Mapping[str, str], name: str, needs: str, extra: str) -> Any:
+@contextmanager
+def extra(name: str) -> Iterator[None]:
     """
-    Return the class *name* after importing its module; for the `__getattr__` of a package.
-
-    Args:
-        places: The module of each class, relative to *package*.
-        needs: The framework's package, which must be importable.
-        extra: The extra of memdb that installs it.
+    Import what an extra installs, in a `with` block.
 
     Raises:
-        AttributeError: there is no such class.
-        ImportError: the framework is not installed; the error says how to install it.
+        ImportError: a package cannot be imported; the error says how to install it.
     """
-    if name not in places:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
     try:
-        import_module(needs)
+        yield
     except ImportError as error:
         raise ImportError(
-            f"{needs} cannot be imported ({error}): run `pip install 'memdb-sqlite[{extra}]'`"
+            f"{error.name} cannot be imported ({error}): run `pip install 'memdb-sqlite[{name}]'`"
         ) from error
-    return getattr(import_module(f"{package}.{places[name]}"), name)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from source_tree import FILES, nodes_of, text_of
+from source_tree import FILES, text_of
 
 import memdb
 
@@ -120,19 +120,3 @@ def test_imports_stand_at_the_top() -> None:
     inside = "def f():\n    import memdb.api\n    from memdb.text import times\n    import re\n"
     assert [*late_imports(inside)] == ["memdb.api", "memdb.text"]
     assert found == []
-
-
-def test_a_second_sqlite_library_opens_files_in_one_module() -> None:
-    """Two libraries on one live file lose each other's locks; that module has the guard."""
-    found = {
-        file
-        for file in FILES
-        for node in nodes_of(file)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in [getattr(node, "module", None) or "", *(one.name for one in node.names)]
-        if name.split(".")[0] in ("sqlite3", "sqlite_utils", "sqlalchemy", "aiosqlite")
-    }
-
-    # The second one names a type, and the third one opens no file.
-    named = {"engine/sqlite/query.py", "cli/sqlite_utils_plugin.py"}
-    assert found == {"formats/sqlite_files.py", *named}

@@ -19,26 +19,11 @@ three services. Each opens the file at its path, or shares one that is open.
 ({'user:city': 'Oslo'}, ['We fly on 3 May.'])
 """
 
-from __future__ import annotations
+from memdb.adapters.adapter import extra
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+with extra("adk"):
     from memdb.integrations.adk.artifacts import MemdbArtifactService
     from memdb.integrations.adk.memory import MemdbMemoryService
     from memdb.integrations.adk.sessions import MemdbSessionService
 
 __all__ = ["MemdbArtifactService", "MemdbMemoryService", "MemdbSessionService"]
-
-_PLACES = {
-    "MemdbArtifactService": "artifacts",
-    "MemdbMemoryService": "memory",
-    "MemdbSessionService": "sessions",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import google-adk with the first service that is used."""
-    from memdb.adapters.adapter import import_class
-
-    return import_class(__name__, _PLACES, name, "google.adk.sessions", "adk")

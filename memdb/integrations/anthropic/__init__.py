@@ -18,18 +18,9 @@ forgotten with everything else. `docs/anthropic-memory-tool.md` has the mapping.
 'Ann drinks tea.'
 """
 
-from __future__ import annotations
+from memdb.adapters.adapter import extra
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
+with extra("anthropic"):
     from memdb.integrations.anthropic.memory import MemdbAsyncMemoryTool, MemdbMemoryTool
 
 __all__ = ["MemdbAsyncMemoryTool", "MemdbMemoryTool"]
-
-
-def __getattr__(name: str) -> object:
-    """Import anthropic with the class that is asked for."""
-    from memdb.adapters.adapter import import_class
-
-    return import_class(__name__, dict.fromkeys(__all__, "memory"), name, "anthropic", "anthropic")

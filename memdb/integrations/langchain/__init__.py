@@ -10,13 +10,9 @@ or shares an open one; `docs/langchain.md` has the mapping.
     MemdbRetriever(source="agent.db", user="ann").invoke("When do we fly?")
 """
 
-from __future__ import annotations
+from memdb.adapters.adapter import extra
 
-from typing import TYPE_CHECKING
-
-from memdb.adapters.adapter import import_class
-
-if TYPE_CHECKING:
+with extra("langchain"):
     from memdb.integrations.langchain.history import MemdbChatMessageHistory, MemdbRetriever
     from memdb.integrations.langchain.stores import MemdbByteStore, MemdbCache
     from memdb.integrations.langchain.vectors import MemdbVectorStore
@@ -28,16 +24,3 @@ __all__ = [
     "MemdbRetriever",
     "MemdbVectorStore",
 ]
-
-_MODULES = {
-    "MemdbByteStore": "stores",
-    "MemdbCache": "stores",
-    "MemdbChatMessageHistory": "history",
-    "MemdbRetriever": "history",
-    "MemdbVectorStore": "vectors",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Import langchain-core with the first class that is used."""
-    return import_class(__name__, _MODULES, name, "langchain_core", "langchain")

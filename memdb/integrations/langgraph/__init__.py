@@ -10,21 +10,10 @@ asynchronous calls. Each opens the file at its path, or shares one that is open.
 `docs/langgraph.md` has the mapping.
 """
 
-from __future__ import annotations
+from memdb.adapters.adapter import extra
 
-from typing import TYPE_CHECKING, Any
-
-from memdb.adapters.adapter import import_class
-
-if TYPE_CHECKING:
+with extra("langgraph"):
     from memdb.integrations.langgraph.saver import MemdbSaver
     from memdb.integrations.langgraph.store import MemdbStore
 
 __all__ = ["MemdbSaver", "MemdbStore"]
-
-_PLACES = {"MemdbSaver": "saver", "MemdbStore": "store"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the class *name*; its module needs langgraph-checkpoint."""
-    return import_class(__name__, _PLACES, name, "langgraph.checkpoint.base", "langgraph")

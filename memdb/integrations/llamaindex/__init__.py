@@ -9,21 +9,10 @@ model. `docs/llamaindex.md` has the mapping.
     storage = StorageContext.from_defaults(vector_store=MemdbVectorStore("agent.db"))
 """
 
-from __future__ import annotations
+from memdb.adapters.adapter import extra
 
-from typing import TYPE_CHECKING
-
-from memdb.adapters.adapter import import_class
-
-if TYPE_CHECKING:
+with extra("llamaindex"):
     from memdb.integrations.llamaindex.chat import MemdbChatStore
     from memdb.integrations.llamaindex.vectors import MemdbVectorStore
 
 __all__ = ["MemdbChatStore", "MemdbVectorStore"]
-
-_MODULES = {"MemdbChatStore": "chat", "MemdbVectorStore": "vectors"}
-
-
-def __getattr__(name: str) -> object:
-    """Import llama-index-core with the first class that is used."""
-    return import_class(__name__, _MODULES, name, "llama_index.core", "llamaindex")

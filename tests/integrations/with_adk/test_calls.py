@@ -1,7 +1,6 @@
 """How a call of memdb's ADK services behaves: cancelled, closed, on several loops, by a URI."""
 
 import asyncio
-import subprocess
 import sys
 import threading
 
@@ -373,37 +372,6 @@ def test_services_share_a_file_that_was_opened_for_coroutines(tmp_path):
             return await db.scope("ann", "desk").sessions()
 
     assert len(asyncio.run(steps())) == 1
-
-
-def test_without_google_adk_the_error_names_the_extra(run_child):
-    """The package of the adapter can be imported, its services cannot."""
-    program = """
-import sys
-sys.modules["google.adk"] = None
-import memdb.integrations.adk as adk
-try:
-    adk.MemdbSessionService
-except ImportError as error:
-    print(error)
-try:
-    adk.Other
-except AttributeError as error:
-    print(error)
-"""
-    said = run_child(program)
-
-    assert "run `pip install 'memdb-sqlite[adk]'`" in said
-    assert "module 'memdb.integrations.adk' has no attribute 'Other'" in said
-
-
-def test_importing_memdb_imports_no_client():
-    """Nor does the package of the adapter, before a service is asked for."""
-    program = "import sys, memdb.integrations.adk; print('google.adk' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout == "False\n"
 
 
 def test_objects_of_genai_and_adk_are_messages(db: memdb.MemDB) -> None:

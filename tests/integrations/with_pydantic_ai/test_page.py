@@ -6,10 +6,7 @@ import re
 import subprocess
 import sys
 
-import pytest
 from pages import ROOT, blocks
-
-import memdb.integrations.pydantic_ai as package
 
 
 def run(arguments: list[str], folder: object) -> str:
@@ -34,11 +31,3 @@ def test_the_example_runs(tmp_path):
     example = str(ROOT / "examples" / "pydantic_ai_conversation.py")
     lines = run([example, str(tmp_path / "agent.db")], tmp_path).splitlines()
     assert lines == ["['We fly to Oslo on 3 May.', 'Noted.']", "We stay at the lighthouse."]
-
-
-def test_a_class_that_is_none_says_so():
-    """And one whose package is missing, what to install."""
-    with pytest.raises(AttributeError, match="MemdbAgent"):
-        package.MemdbAgent
-    with pytest.raises(ImportError, match=r"memdb-sqlite\[pydantic-harness\]"):
-        package.MemdbMemoryStore

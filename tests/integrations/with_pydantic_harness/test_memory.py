@@ -25,7 +25,7 @@ from pydantic_ai_harness.memory import (
 )
 
 import memdb
-from memdb.integrations.pydantic_ai import MemdbMemoryStore
+from memdb.integrations.pydantic_harness import MemdbMemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -250,7 +250,7 @@ async def test_a_closed_file_says_so(tmp_path: Path) -> None:
 WRITE = """
 import asyncio, sys
 from pydantic_ai_harness.memory import MemoryConflictError
-from memdb.integrations.pydantic_ai import MemdbMemoryStore
+from memdb.integrations.pydantic_harness import MemdbMemoryStore
 path, number, writes = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()

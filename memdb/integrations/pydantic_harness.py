@@ -1,4 +1,11 @@
-"""Memory store: the files of the harness's `Memory` as items, with versions and receipts."""
+"""
+Pydantic AI's harness: the files of its `Memory` in a memdb file (extra `pydantic-harness`).
+
+    Memory(store=MemdbMemoryStore("agent.db", user="ann"))
+
+A file is an item, with its version and the receipts of operations. `docs/pydantic-ai.md` has the
+mapping.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +13,19 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai_harness.memory import (
-    MemoryConflictError,
-    MemoryFile,
-    MemoryMutation,
-    MemoryOperation,
-    MemoryOperationConflictError,
-    MemorySearchMatch,
-    MemorySearchResult,
-)
-
-from memdb.adapters.adapter import ScopedAdapter
+from memdb.adapters.adapter import ScopedAdapter, extra
 from memdb.errors import InvalidInput
+
+with extra("pydantic-harness"):
+    from pydantic_ai_harness.memory import (
+        MemoryConflictError,
+        MemoryFile,
+        MemoryMutation,
+        MemoryOperation,
+        MemoryOperationConflictError,
+        MemorySearchMatch,
+        MemorySearchResult,
+    )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,9 +1,15 @@
 """
-`MemdbSessionRepository`: sessions, agents and messages of Strands in a memdb file.
+Strands Agents: its sessions in a memdb file (extra `strands`).
+
+    repository = MemdbSessionRepository("agent.db", user="ann")
+    manager = RepositorySessionManager("trip", repository)
+    agent = Agent(model=model, session_manager=manager)
 
 The conversation of an agent is the session "<session id>/<agent id>" of a scope; the agent
 itself is a value of its state. A message of Strands is one of memdb's, or two if it contains
 results of tools beside a user's words.
+
+`docs/strands.md` has the mapping.
 """
 
 from __future__ import annotations
@@ -13,17 +19,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from strands.session.session_repository import SessionRepository
-from strands.types.exceptions import SessionException
-from strands.types.session import (
-    Session,
-    SessionAgent,
-    SessionMessage,
-    decode_bytes_values,
-    encode_bytes_values,
-)
-
-from memdb.adapters.adapter import ScopedAdapter
+from memdb.adapters.adapter import ScopedAdapter, extra
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of, pack_value, unpack_value
 from memdb.errors import AlreadyExists, InvalidInput, VersionConflict
@@ -33,6 +29,17 @@ from memdb.formats.shapes import OPENER
 from memdb.models.messages import ContextWindow
 from memdb.text.parts import ORIGINAL, without_original
 from memdb.text.validate import fit_value, iso_time, name_value
+
+with extra("strands"):
+    from strands.session.session_repository import SessionRepository
+    from strands.types.exceptions import SessionException
+    from strands.types.session import (
+        Session,
+        SessionAgent,
+        SessionMessage,
+        decode_bytes_values,
+        encode_bytes_values,
+    )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

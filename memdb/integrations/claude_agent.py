@@ -1,10 +1,27 @@
 """
-The store that the Claude Agent SDK mirrors its transcripts to.
+Claude Agent SDK: a memdb file as its `SessionStore` (extra `claude-agent`).
+
+    store = MemdbSessionStore("agent.db", user="ann")
+    options = ClaudeAgentOptions(session_store=store)
+
+Each transcript is a session of memdb, each sub-agent one under its parent: lines come
+back as they were, and `recall` finds what was said. `docs/claude-agent-sdk.md` has more.
 
 A project is an app, and a transcript a session of its user. A line is one or several messages
 (`memdb.formats.claude_code`), and the first of them keeps it. The SDK's own summary of a session
 is in the session's metadata. The transaction that adds the lines updates it, so processes that
 append at once cannot undo each other's.
+
+>>> import asyncio, memdb
+>>> from memdb.integrations.claude_agent import MemdbSessionStore
+>>> async def mirror(db):
+...     key = {"project_key": "-home-ann-trip", "session_id": "s1"}
+...     line = {"type": "user", "message": {"role": "user", "content": "We fly on 3 May."}}
+...     await MemdbSessionStore(db, user="ann").append(key, [line])
+...     return db.scope("ann", "-home-ann-trip").recall("When do we fly?")[0].text
+>>> with memdb.open(":memory:") as db:
+...     asyncio.run(mirror(db))
+'We fly on 3 May.'
 """
 
 from __future__ import annotations
@@ -13,15 +30,16 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from claude_agent_sdk import SessionStore, fold_session_summary
-
-from memdb.adapters.adapter import Adapter, place_of
+from memdb.adapters.adapter import Adapter, extra, place_of
 from memdb.adapters.batches import key_list
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import entries_of, read_entry, title_of
 from memdb.text.validate import name_value
+
+with extra("claude-agent"):
+    from claude_agent_sdk import SessionStore, fold_session_summary
 
 if TYPE_CHECKING:
     from typing import Any

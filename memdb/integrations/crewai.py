@@ -1,8 +1,13 @@
 """
-`MemdbStorage`: the records of CrewAI's memory as items of a memdb file.
+CrewAI: its memory in a memdb file (extra `crewai`).
+
+    memory = Memory(storage=MemdbStorage("agent.db", user="ann"))
+    crew = Crew(agents=[...], tasks=[...], memory=memory)
 
 A record is the item of its id under the namespace of its scope, with its vector. A second, small
 item names that scope, so that a record is found by its id.
+
+`docs/crewai.md` has the mapping.
 """
 
 from __future__ import annotations
@@ -14,13 +19,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from crewai.memory.storage import backend
-from crewai.memory.types import MemoryRecord, ScopeInfo
-
-from memdb.adapters.adapter import ScopedAdapter, adapted, in_thread
+from memdb.adapters.adapter import ScopedAdapter, adapted, extra, in_thread
 from memdb.adapters.batches import is_key, key_list
 from memdb.errors import InvalidInput
 from memdb.models.items import DeleteItem, FindItem, PutItem
+
+with extra("crewai"):
+    from crewai.memory.storage import backend
+    from crewai.memory.types import MemoryRecord, ScopeInfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,12 +1,17 @@
 """
-`MemdbHistoryProvider`: conversations of the Microsoft Agent Framework in a memdb file.
+Microsoft Agent Framework: history and memory in a memdb file (extra `agent-framework`).
+
+    history = MemdbHistoryProvider("agent.db", user="ann")
+    agent = Agent(client, context_providers=[history])
 
 A session of the framework is a session of a scope. A message is one of memdb's, with the whole
 original beside its words.
 
-`MemdbContextProvider`: adds what a memdb file knows about the question. The provider recalls
+`MemdbContextProvider` adds what a memdb file knows about the question. The provider recalls
 entries, and messages of people and models in other sessions. Results of tools are left out, unless
 *roles* includes them.
+
+`docs/agent-framework.md` has the mapping.
 """
 
 from __future__ import annotations
@@ -16,10 +21,7 @@ from datetime import date, datetime, time
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from agent_framework import Content, ContextProvider, HistoryProvider, Message
-from agent_framework.exceptions import AgentFrameworkException
-
-from memdb.adapters.adapter import ScopedAdapter
+from memdb.adapters.adapter import ScopedAdapter, extra
 from memdb.adapters.host import Host
 from memdb.adapters.json_forms import json_of
 from memdb.errors import InvalidInput
@@ -29,6 +31,10 @@ from memdb.formats.turns import own_form
 from memdb.models.messages import ContextWindow, NewMessage
 from memdb.text.parts import ORIGINAL
 from memdb.text.validate import fit_value, int_value, iso_time
+
+with extra("agent-framework"):
+    from agent_framework import Content, ContextProvider, HistoryProvider, Message
+    from agent_framework.exceptions import AgentFrameworkException
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,5 +1,7 @@
 """
-`MemdbDb`: the tables of agno as items of a memdb file.
+agno: its database in a memdb file (extra `agno`).
+
+    agent = Agent(model=model, db=MemdbDb("agent.db"), add_history_to_context=True)
 
 agno's `JsonDb` has the rules of each table, and reads and writes a table as a list of rows.
 Here a row is an item. A call reads the rows that it needs, and writes those that it changed, in
@@ -7,6 +9,8 @@ one transaction. So any number of processes may use the file.
 
 `MemdbAsyncDb` has the same tables for agno's asynchronous agents. Each call runs in a thread of the
 file. One that is cancelled after it began is finished first.
+
+`docs/agno.md` has the mapping.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ from inspect import signature
 from threading import local
 from typing import TYPE_CHECKING
 
-from agno.db.base import AsyncBaseDb
-from agno.db.json import JsonDb
-
-from memdb.adapters.adapter import ScopedAdapter
+from memdb.adapters.adapter import ScopedAdapter, extra
 from memdb.adapters.host import mirror
 from memdb.adapters.json_forms import pack_value, unpack_value
 from memdb.models.items import DeleteItem, PutItem
+
+with extra("agno"):
+    from agno.db.base import AsyncBaseDb
+    from agno.db.json import JsonDb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
