@@ -31,7 +31,7 @@ import numpy as np
 
 import memdb
 from memdb.evaluation import dataset, measuring
-from memdb.search import rank, relevance, weights, words
+from memdb.search import rank, relevance, words
 from memdb.text.terms import query_words
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Recorder:
         """Note the facts, and return a relevance that keeps every row."""
         if not evidence.rows:
             return relevance.NOTHING
-        self.rows = [evidence.texts[key] for key in evidence.rows[: weights.RELEVANT_ROWS]]
+        self.rows = [evidence.texts[key] for key in evidence.rows[: relevance.RELEVANT_ROWS]]
         facts = relevance.facts_of(query, evidence)
         self.facts = [(evidence.texts[key], of_row) for key, of_row in facts]
         return relevance.Relevance(1.0, {})
@@ -326,7 +326,7 @@ def calibrated(asks: list[Asked], learned: np.ndarray) -> np.ndarray:
     Of the answerable ones whose answer is among the first: a sort that is refused more often gets
     another weight of what is 1 for it.
     """
-    least = math.log(weights.POSSIBLE / (1 - weights.POSSIBLE))
+    least = math.log(relevance.POSSIBLE / (1 - relevance.POSSIBLE))
     own = {name: relevance.FACTS.index(name) for name in ("foreign", "statement", "keywords")}
     sorts: dict[str, list[float]] = {name: [] for name in ("bias", *own)}
     for ask in asks:
@@ -399,9 +399,9 @@ def report(asks: list[Asked], learned: np.ndarray, title: str) -> None:
         groups.setdefault(key, []).append((score, bool(ask.right & ask.first)))
     for (language, size, kind), found in sorted(groups.items()):
         n = len(found)
-        sure = sum(score >= weights.SURE for score, _ in found) / n
-        right = sum(score >= weights.SURE and is_right for score, is_right in found) / n
-        none = sum(score < weights.POSSIBLE for score, _ in found) / n
+        sure = sum(score >= relevance.SURE for score, _ in found) / n
+        right = sum(score >= relevance.SURE and is_right for score, is_right in found) / n
+        none = sum(score < relevance.POSSIBLE for score, _ in found) / n
         ranked = sum(is_right for _, is_right in found) / n
         print(
             f"  {language:5} {size:6} {kind:10} n={n:5} sure {sure:.2f} (right {right:.2f})"

@@ -28,9 +28,10 @@ from memdb.evaluation.baselines import BASELINES, COSINE, FTS5, cosine, fts5, se
 from memdb.evaluation.dataset import ALL, NOTHING
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record, numbered
+from memdb.search.features import SPREADS
 from memdb.search.request import search_request
 from memdb.search.service import SearchService
-from memdb.search.weights import DOCUMENTS, MESSAGES, SPREADS, STATIC_MODEL, Weights, for_messages
+from memdb.search.weights import DOCUMENTS, MESSAGES, STATIC_MODEL, Weights, for_messages
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:

@@ -28,13 +28,18 @@ from memdb.facts.calendar import (
 from memdb.facts.dates import asked_days
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
-from memdb.search.weights import PARTICLE, TOPIC
 from memdb.search.words import word_weight
 from memdb.text.resources import compiled, read_json
 from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+TOPIC = 0.35
+"""Weight from which on a word of another language than English is a topic, not grammar."""
+
+PARTICLE = 2
+"""Letters up to which a word of another language than English is grammar: qu', je, du."""
 
 _LAST_DAY = (date(9998, 12, 31) - EPOCH).days
 _CHARS = 1_000

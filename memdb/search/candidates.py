@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memdb.models.entries import NEUTRAL_IMPORTANCE
 from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
-from memdb.search.weights import MAX_USES, MESSAGES, WIDEST_CONTEXT
+from memdb.search.weights import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     # As `memdb.search.features.row_of` gives them; `TRAITS` says what the first are.
     Traits = tuple[int, float, float, float, float, float, float, float, Sequence[int]]
     Row = tuple[Traits, str | None, int, str, Sequence[DaySpan]]
+
+WIDEST_CONTEXT = 4
+"""No neighbour is farther away than this; see `Weights.context`."""
+
+MAX_USES = 99
+"""Uses of an entry beyond which more add nothing."""
 
 
 class Fused(Record):

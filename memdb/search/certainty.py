@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.models.record import Record
-from memdb.search.weights import CUT_GAP, CUT_SHARE, HIT_LEAST, POSSIBLE
+from memdb.search.relevance import POSSIBLE
 from memdb.text.terms import word_terms
 
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
     # Score, place of the ranking, and the row.
     Line = tuple[float, int, Ranked]
+
+HIT_LEAST = 0.05
+"""Score below which a hit is left out, whatever the best one says."""
+
+CUT_SHARE = 0.6
+"""Share of the best score from which on `cut="auto"` keeps a hit; after no gap, half of it."""
+
+CUT_GAP = 0.15
+"""Fall of the score at once, as a share of the best one, that is a gap."""
 
 SEEN = "min_score=0 shows the closest"
 EXCLUDED = "exclude leaves out all that matches: give fewer words"

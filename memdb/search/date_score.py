@@ -12,7 +12,6 @@ import math
 from typing import TYPE_CHECKING
 
 from memdb.facts.calendar import DaySpan, days_of
-from memdb.search.weights import FITTING
 from memdb.text.validate import DAY_MS
 
 if TYPE_CHECKING:
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
+
+FITTING = 0.8
+"""Share of `Weights.day` from which on a record is of a day that is asked for."""
 
 
 class DateScorer:

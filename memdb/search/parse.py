@@ -14,7 +14,6 @@ from memdb.embeddings.static_model import NO_ROW, table
 from memdb.facts.wording import fold, recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import read_time
-from memdb.search.weights import KEYWORDS
 from memdb.text.resources import compiled
 from memdb.text.terms import (
     MAX_PHRASES,
@@ -42,6 +41,9 @@ if TYPE_CHECKING:
     from memdb.models.entries import Entry
     from memdb.search.request import SearchRequest
     from memdb.text.terms import Term
+
+KEYWORDS = 4
+"""Words up to which a query that asks nothing is one of keywords."""
 
 _ASKING_WORDS = """
     who whom whose what which when where why how is are was were do does did can could would should

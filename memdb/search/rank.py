@@ -21,19 +21,8 @@ from memdb.search.candidates import Worth, add_weight, fuse, top
 from memdb.search.date_score import DateScorer
 from memdb.search.features import read_features, weighted_sum
 from memdb.search.parse import only_asks
-from memdb.search.relevance import Evidence, Relevance, relevance
-from memdb.search.weights import (
-    AGAIN,
-    ALMOST_SURE,
-    BEHIND,
-    DOCUMENTS,
-    EQUAL,
-    LISTED,
-    MESSAGES,
-    ORDERED,
-    OWN_WORDS,
-    SURE,
-)
+from memdb.search.relevance import ALMOST_SURE, EQUAL, SURE, Evidence, Relevance, relevance
+from memdb.search.weights import DOCUMENTS, MESSAGES
 from memdb.text.resources import read_json
 from memdb.text.terms import STOP_WORDS, query_words
 
@@ -45,6 +34,24 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
 
+ORDERED = 12
+"""Rows beyond the limit that are ranked, so that the newer of two that answer alike goes first."""
+
+AGAIN = 0.25
+"""
+Share of what the question's words say from which on a message that only asks repeats it.
+
+Source: ADR-0019.
+"""
+
+OWN_WORDS = 4
+"""Other words of such a message, at most: who asks at length tells something too."""
+
+BEHIND = range(1, 9)
+"""How far behind a question a reply that says nothing is looked for."""
+
+LISTED = 0.8
+"""Score of the oldest row of a time, where a question names a time and no topic; the newest: 1."""
 
 _tables: dict[str, dict[str, tuple[float, float]]] = {}
 

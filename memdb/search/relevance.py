@@ -21,30 +21,15 @@ from memdb.embeddings.static_model import near_rows, rarity
 from memdb.facts.wording import recognise
 from memdb.models.record import Record
 from memdb.search.asked_time import is_date_word
-from memdb.search.features import asked_traits, traits_of
-from memdb.search.weights import (
-    ALMOST_SURE,
-    COMMON_POWER,
-    EQUAL,
-    FEW_ROWS,
-    FORM,
-    FORM_CHARS,
-    KEYWORDS,
-    LEAST_TOPICS,
-    LEAST_TOPICS_TYPED,
-    MOST_KNOWN,
-    NAME_WORD,
-    NARROW,
-    NEAR_FLOOR,
-    RELEVANT_ROWS,
-    SENTENCES_READ,
+from memdb.search.features import (
+    SIMILAR_FLOOR,
     SIMILAR_WORDS,
-    STATIC_MODEL,
-    STEM_LETTERS,
-    STEM_SHARE,
-    SURELY_OWN,
-    for_messages,
+    TRAIT_CHARS,
+    asked_traits,
+    traits_of,
 )
+from memdb.search.parse import KEYWORDS
+from memdb.search.weights import STATIC_MODEL, for_messages
 from memdb.search.words import learned, own_lean, word_weight
 from memdb.text.resources import compiled
 from memdb.text.terms import has_cjk, query_words, word_terms
@@ -55,6 +40,57 @@ if TYPE_CHECKING:
 
     from memdb.search.parse import Corpus, Query
     from memdb.text.terms import Term
+
+SURE = 0.5
+"""Relevance from which on a row answers the question for sure."""
+
+ALMOST_SURE = 0.49
+"""Most relevance of a row that lacks the topic, see `limited`."""
+
+POSSIBLE = 0.115
+"""Relevance below which a row is no answer."""
+
+LEAST_TOPICS = 0.9
+"""Share of what the words but names say that a sure row holds."""
+
+LEAST_TOPICS_TYPED = 0.5
+"""The same of a row with the number, time or name that is asked for, and for keywords."""
+
+SURELY_OWN = 4
+"""`own` from which on a question is so clearly about the user that a sure row holds any topic."""
+
+MOST_KNOWN = 3.0
+"""What the words that a row holds say counts up to so much."""
+
+NAME_WORD = 0.7
+"""Factor of a word that names an author of the scope or its user."""
+
+COMMON_POWER = 8
+"""A word says 1 - share ** 8, where share of the texts hold it: half at 92 %."""
+
+STEM_LETTERS = 6
+"""Letters from which on a word is found by its first ones: an inflected form, a compound's part."""
+
+STEM_SHARE = 0.75
+"""Share of its letters that are looked for."""
+
+FORM = 0.8
+"""What such a word counts, if English does not know it and the text has only these letters."""
+
+RELEVANT_ROWS = 10
+"""Rows that may make an answer relevant."""
+
+SENTENCES_READ = 16
+"""Sentences of a query that are looked at."""
+
+FEW_ROWS = 21
+"""Rows from which on the farthest one says whether all texts are near for a model."""
+
+NARROW = 0.5
+"""Cosine of the farthest row from which on they are."""
+
+EQUAL = 1e-6
+"""Cosines that differ by less are equal: engines round them differently."""
 
 _SENTENCE_END = r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]"
 
@@ -267,12 +303,12 @@ def _near_words(
     }
     rows = set().union(*vocabularies.values())
     found: dict[str, dict[int, float]] = {}
-    for word, near in near_rows(words, rows, NEAR_FLOOR).items():
+    for word, near in near_rows(words, rows, SIMILAR_FLOOR).items():
         of_rows = found[word] = {}
         for row_id, vocabulary in vocabularies.items():
             best = max((near[row] for row in vocabulary & near.keys()), default=0.0)
             if best:
-                of_rows[row_id] = (best - NEAR_FLOOR) / (1 - NEAR_FLOOR)
+                of_rows[row_id] = (best - SIMILAR_FLOOR) / (1 - SIMILAR_FLOOR)
     return {**evidence.near, **found}
 
 
@@ -291,7 +327,7 @@ def _parts(query: Query, words: Mapping[str, list[Word]]) -> list[list[Word]]:
 
 def _compare(part: Sequence[Word], row_id: int, text: str) -> dict[str, float]:
     """Return a row's value for *part* by the names of `FACTS`, and its share of the topics."""
-    text = text[:FORM_CHARS].lower() if any(word.stem for word in part) else ""
+    text = text[:TRAIT_CHARS].lower() if any(word.stem for word in part) else ""
     known = missing = unknown = topics = whole = of_topics = 0.0
     for word in part:
         share = 0.0

@@ -23,7 +23,7 @@ from memdb.search.features import row_of
 from memdb.search.parse import NO_SPAN, Corpus, Question, parse_query
 from memdb.search.request import has_metadata
 from memdb.search.spelling import Speller
-from memdb.search.weights import MAX_TERMS, NOISE, PAUSE_MS, SECOND_STAGE, SPELT_ROWS, VECTOR_ARM
+from memdb.search.weights import STATIC_MODEL
 from memdb.tables import entries, items, messages, sessions
 from memdb.text.terms import TERMS_AT_ONCE, begun_terms, phrase_terms, query_words, word_terms
 from memdb.text.validate import DAY_MS
@@ -42,6 +42,33 @@ if TYPE_CHECKING:
 
     Keep = Callable[[Postings], Postings]
 
+MAX_TERMS = 2_000
+"""
+Most words of a query that are looked up, a page of text: 20 us each where they are rare.
+
+Those after the first 64 are looked up only while nothing was found.
+"""
+
+SECOND_STAGE = 200
+"""
+Messages whose text the second stage reads; 1,000 find no more.
+
+Source: bench/recall.py on LoCoMo's development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
+"""
+
+NOISE = {STATIC_MODEL: 0.15}
+"""
+Cosines below this are noise: two sentences on different things have less.
+
+Each model has its own scale, so only the built-in one has a floor. Source: bench/recall.py, R@10 of
+0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+"""
+
+SPELT_ROWS = 16
+"""Rows that are read for the words that begin as a misspelt one does."""
+
+PAUSE_MS = 30 * DAY_MS
+""""Last week" is counted back from today, or from the newest message if that is older than this."""
 
 # Reads the rows of a kind whose texts are looked at for other spellings.
 _SPELT: Mapping[str, Callable[[Tx, Sequence[int]], Mapping[int, Message | Entry]]] = {
@@ -297,12 +324,12 @@ def find_messages(
     """Return candidate messages with the rows of the best."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     scores = lexical.scores
-    cosine = _nearest(tx, question, corpus, vector)
+    cosine = _nearest(tx, question, corpus, vector, weights.arm)
     if vector is not None and cosine:
         # The best by words get their cosine too, or the vector arm would pass over them.
         missing = [key for key in strongest(scores, weights.arm) if key not in cosine]
         if question.query.is_dated and not question.is_listing:
-            of_time = newest_within(tx, question, corpus, VECTOR_ARM)
+            of_time = newest_within(tx, question, corpus, weights.arm)
             missing += [key for key, _ in of_time if key not in cosine and key not in missing]
         if missing:
             near = tx.vectors.measure(vector.space_no, "message", vector.data, missing)
@@ -372,7 +399,7 @@ def find_entries(
     """Return candidate entries with their weights besides the words."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     scores = lexical.best(weights.arm)
-    cosine = _nearest(tx, question, corpus, vector)
+    cosine = _nearest(tx, question, corpus, vector, weights.arm)
     ids = {*scores, *cosine}
     now_ms, half_lives_ms = question.now_ms, question.half_lives_ms
     texts: dict[int, str] = {}
@@ -440,7 +467,7 @@ def find_items(
     """Return candidate items, by their words and by the best vector of each."""
     lexical = Lexical(corpus.postings, corpus.total, weights)
     scores = lexical.best(weights.arm)
-    cosine = _nearest(tx, question, corpus, vector)
+    cosine = _nearest(tx, question, corpus, vector, weights.arm)
     ids = {*scores, *cosine}
     texts = items.texts(tx, ids) if ids else {}
     model = None if vector is None else vector.model
@@ -451,14 +478,16 @@ def find_vectors(
     tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, weights: Weights
 ) -> Candidates:
     """Return the nearest rows, whatever words they contain."""
-    cosine = _nearest(tx, question, corpus, vector)
+    cosine = _nearest(tx, question, corpus, vector, weights.arm)
     if corpus.past is not None:
         cosine = {} if vector is None else vector.past
     return Candidates(corpus, Lexical({}, corpus.total, weights), {}, cosine)
 
 
-def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) -> dict[int, float]:
-    """Return the cosines of the nearest rows, without those that are noise."""
+def _nearest(
+    tx: Tx, question: Question, corpus: Corpus, vector: Vector | None, most: int
+) -> dict[int, float]:
+    """Return the cosines of the *most* nearest rows, without those that are noise."""
     if (
         vector is None
         or corpus.span == NO_SPAN
@@ -473,7 +502,7 @@ def _nearest(tx: Tx, question: Question, corpus: Corpus, vector: Vector | None) 
         corpus.kind,
         vector.data,
         corpus.span,
-        limit=max(VECTOR_ARM, question.request.depth),
+        limit=max(most, question.request.depth),
         allowed=allowed,
     )
     if corpus.kind == "item":

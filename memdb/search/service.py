@@ -19,14 +19,16 @@ from memdb.models.vectors import to_vector
 from memdb.records.scopes import find_session
 from memdb.search.certainty import certainty_of
 from memdb.search.embed import Embedding, Passages, embed_question
-from memdb.search.kinds import kinds_of
+from memdb.search.kinds import COMPARED_ARTIFACTS, COMPARED_CHARS, kinds_of
 from memdb.search.load import Answer, explain_place, load_hits, load_sessions
 from memdb.search.order import put_by_scores
 from memdb.search.parse import NO_SPAN
 from memdb.search.rank import Ranking, rank_listed
-from memdb.search.relevance import NOTHING
+from memdb.search.relevance import NOTHING, RELEVANT_ROWS
 from memdb.search.request import MAX_LIMIT
 from memdb.search.retrieve import (
+    MAX_TERMS,
+    SECOND_STAGE,
     Authors,
     expect_question,
     find_artifacts,
@@ -35,16 +37,7 @@ from memdb.search.retrieve import (
     read_question,
     spell,
 )
-from memdb.search.weights import (
-    COMPARED_ARTIFACTS,
-    COMPARED_CHARS,
-    DOCUMENTS,
-    MAX_TERMS,
-    RELEVANT_ROWS,
-    RERANKED,
-    SECOND_STAGE,
-    for_messages,
-)
+from memdb.search.weights import DOCUMENTS, for_messages
 from memdb.tables import artifacts, messages
 from memdb.text.terms import TERMS_AT_ONCE, word_terms
 from memdb.text.validate import int_value, name_value
@@ -62,6 +55,9 @@ if TYPE_CHECKING:
     from memdb.search.request import SearchRequest
     from memdb.search.shared import SharedEntries
     from memdb.search.weights import Weights
+
+RERANKED = 30
+"""Hits that a reranker gets: they hold what there is to find nine times in ten."""
 
 
 class Retrieved(Record):

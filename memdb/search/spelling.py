@@ -14,19 +14,6 @@ import re
 from typing import TYPE_CHECKING
 
 from memdb.search.parse import asks, is_english, nearest
-from memdb.search.weights import (
-    BEGINNING,
-    LEAST_CUT,
-    LEAST_HASH,
-    LEAST_MISSPELT,
-    LEAST_PART,
-    MOST_BEGUN,
-    MOST_CHARS,
-    MOST_JOINED,
-    MOST_PARTS,
-    MOST_WORDS,
-    MOST_ZEROS,
-)
 from memdb.text.resources import compiled
 from memdb.text.terms import STOP_WORDS, Term, has_cjk, query_words
 
@@ -36,6 +23,36 @@ if TYPE_CHECKING:
 
     Holders = Callable[[Sequence[Term]], dict[Term, list[int]]]
     Texts = Callable[[list[int]], Iterable[str]]
+
+MOST_WORDS = 16
+"""Words of a question that is spelt as the texts are."""
+
+MOST_JOINED = 6
+"""Words of a run that is joined."""
+
+MOST_CHARS = 40
+"""Characters of a word that is spelt otherwise."""
+
+LEAST_CUT = 8
+"""Letters from which on a word without digits is cut."""
+
+LEAST_PART = 3
+"""Letters of a part of it."""
+
+MOST_PARTS = 8
+"""Parts of a word, and beginnings of it that are cut further."""
+
+MOST_ZEROS = 6
+"""Zeros in front of the number of an identifier."""
+
+LEAST_MISSPELT = 5
+"""Letters from which on a word may be misspelt."""
+
+BEGINNING = 3
+"""Letters of it that are right."""
+
+LEAST_HASH = 7
+"""Characters of a hash that name it."""
 
 _HASH = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+"
 _ZEROS = r"(?<!\d)0*(?=[1-9]\d\d)"
@@ -128,7 +145,7 @@ class Speller:
         begun: list[tuple[str, ...]] = [()]
         for _ in range(MOST_PARTS):
             longer = []
-            for parts in begun[:MOST_BEGUN]:
+            for parts in begun[:MOST_PARTS]:
                 rest = word[len("".join(parts)) :]
                 ends = (*range(least, len(rest) - least + 1), len(rest))
                 longer += [(*parts, rest[:end]) for end in ends if parts or end < len(rest)]

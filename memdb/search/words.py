@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING
 
 from memdb.embeddings.static_model import rarity
 from memdb.facts.wording import common_words, fold
-from memdb.search.weights import COMMON_SHARE, LEAST_WORD, PAIR_WORD, STOP_WORD
 from memdb.text.resources import read_json
 from memdb.text.terms import STOP_WORDS, has_cjk, word_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+STOP_WORD = 0.2
+"""Weight of an English word that only asks."""
+
+PAIR_WORD = 0.5
+"""Factor of a pair of characters of a script without spaces."""
+
+LEAST_WORD = 0.05
+"""Weight of a word in `COMMON_SHARE` of the statements, or of the questions, of a language."""
+
+COMMON_SHARE = 0.03
 
 
 @cache

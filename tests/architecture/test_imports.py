@@ -42,7 +42,7 @@ MOST = {
     "db.scope('ann').session('trip').last(50)": 82,
     "db.scope('ann').session('trip').append('user', 'We had tea.')": 113,
     "db.scope('ann').recall('Where did we have tea last May?')": 134,
-    "db.scope('ann').session('trip').context(4000)": 119,
+    "db.scope('ann').session('trip').context(4000)": 118,
 }
 
 NOTE_FILES = """

@@ -10,9 +10,19 @@ import pytest
 from memdb.embeddings import static_model
 from memdb.search import features as module
 from memdb.search.candidates import Candidates, Lexical, fuse
-from memdb.search.features import TRAITS, Features, read_features, row_of, traits_of
+from memdb.search.features import (
+    LONG_SPREAD,
+    MOST_RUNS,
+    SIMILAR_CHARS,
+    SPREADS,
+    TRAITS,
+    Features,
+    read_features,
+    row_of,
+    traits_of,
+)
 from memdb.search.parse import Corpus, parse_query
-from memdb.search.weights import LONG_SPREAD, MESSAGES, MOST_RUNS, SIMILAR_CHARS, SPREADS
+from memdb.search.weights import MESSAGES
 from memdb.text.resources import compiled
 from memdb.text.terms import Term
 

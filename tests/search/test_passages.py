@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from memdb.search.weights import COMPARED_ARTIFACTS, COMPARED_CHARS
+from memdb.search.kinds import COMPARED_ARTIFACTS, COMPARED_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

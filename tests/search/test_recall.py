@@ -12,7 +12,7 @@ from memdb import MemDB, Source
 from memdb.engine.sqlite.words import SqliteWords
 from memdb.postgres.words import PostgresWords
 from memdb.search import kinds
-from memdb.search.weights import ORDERED
+from memdb.search.rank import ORDERED
 from memdb.text.terms import Term
 
 START_MS = 1_700_000_000_000

@@ -1,4 +1,4 @@
-"""Every number of the ranking stands in one module."""
+"""Every number of the ranking stands once, and the weights follow the model."""
 
 import ast
 import hashlib
@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from cases import each
 
 import memdb.search
 from memdb.search.candidates import Candidates, Lexical
@@ -16,36 +15,8 @@ from memdb.search.rank import weights_of
 from memdb.search.weights import BY_TABLE, MESSAGES, STATIC_MODEL, for_messages
 
 FOLDER = Path(memdb.search.__file__).parent
+MODULES = sorted(FOLDER.glob("*.py"))
 RANKER = json.loads((FOLDER / "ranker.json").read_text())
-# Limits on input, and rows read per statement, change no score.
-LIMITS = {
-    "MAX_LIMIT",
-    "MAX_QUERY_CHARS",
-    "NO_SPAN",
-    "_MAX_PHRASES",
-    "_PHRASE_CHARS",
-    "_MIN_NAME",
-    "_LEAST_NAME",
-    "_LONG_NAME",
-    "_MAX_NAME",
-    "_MAX_MISSPELT",
-    "PAGE",
-    "FILL_CHARS",
-    "NOTHING",
-    # The calendar.
-    "_EPOCH",
-    "_LAST_DAY",
-    "_CHARS",
-    "_MONTHS",
-    "_WEEK",
-    "_YEAR",
-    "_SENTENCE",
-    # Characters of numbers and words, digits of a year, letters that tell a month.
-    "_MONTH_STEMS",
-    "_NO_DIGITS",
-    "_WORD_BYTES",
-    "_YEAR_DIGITS",
-}
 
 
 def numbers_of(path: Path) -> set[str]:
@@ -64,11 +35,18 @@ def numbers_of(path: Path) -> set[str]:
     }
 
 
-@each("path", sorted(FOLDER.glob("*.py")))
-def test_only_weights_holds_numbers(path: Path) -> None:
-    """A threshold elsewhere would be changed, or measured, without the others."""
-    if path.stem != "weights":
-        assert numbers_of(path) <= LIMITS
+def test_a_number_stands_once_and_is_read() -> None:
+    """A second one of its name, or one that nobody reads, would be changed for nothing."""
+    names = [name for path in MODULES for name in numbers_of(path)]
+    read = {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    }
+
+    assert sorted(names) == sorted(set(names))
+    assert set(names) <= read
 
 
 def test_the_model_chooses_the_weights() -> None:

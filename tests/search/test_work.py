@@ -10,14 +10,14 @@ from cases import each
 import memdb
 from memdb.search.candidates import Lexical, idf, top
 from memdb.search.features import weighted_sum
-from memdb.search.weights import DOCUMENTS, MESSAGES, VECTOR_ARM
+from memdb.search.weights import DOCUMENTS, MESSAGES
 from memdb.tables import entries
 from memdb.text.terms import Term
 
 
 def test_entries_with_a_common_word_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of entries that all hold a word, no more are read than the two arms bring."""
-    most = MESSAGES.arm + VECTOR_ARM
+    most = MESSAGES.arm + MESSAGES.arm
     read: list[int] = []
     get_worths = entries.get_worths
 
