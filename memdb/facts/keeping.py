@@ -106,13 +106,30 @@ def learn(text: str, *, role: str) -> list[Learnt]:
     """
     if role not in ("user", "assistant"):
         return []
-    found: list[Learnt] = []
     text = text[:_MOST_CHARS]
+    # A frame only lowers probabilities, and finding it takes most of the time: most messages have
+    # no sentence that would be kept without one.
+    found = _worth_keeping(text, role, 0.0)
+    if found:
+        found = _worth_keeping(text, role, _frame_of(text, role))
+    best = sorted(range(len(found)), key=lambda at: -found[at].probability)[:_MOST_LEARNT]
+    return [found[at] for at in sorted(best)]
+
+
+def _frame_of(text: str, role: str) -> float:
+    """Return the probability that a message is a story, a role or a task, by its sentences."""
     frame, least = 0.0, _model()["least"][role]
     for one in sentences(text):
         frame = max(frame, head_shares("frame", stated(one, role), role)[1])
         if worth(1.0, frame) < least:
             break  # then nothing is kept but an order
+    return frame
+
+
+def _worth_keeping(text: str, role: str, frame: float) -> list[Learnt]:
+    """Return the sentences of a message in a frame that are worth keeping, in order."""
+    found: list[Learnt] = []
+    least = _model()["least"][role]
     for paragraph in _own_paragraphs(text, role):
         before, count = "", len(found)
         for whole_sentence in paragraph:
@@ -128,8 +145,7 @@ def learn(text: str, *, role: str) -> list[Learnt]:
             before = sentence
         if len(found) == count and not _greets(paragraph):
             break  # it says what to do with the paragraphs behind it
-    best = sorted(range(len(found)), key=lambda at: -found[at].probability)[:_MOST_LEARNT]
-    return [found[at] for at in sorted(best)]
+    return found
 
 
 def stated(sentence: str, role: str) -> str:

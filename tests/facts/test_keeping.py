@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
 from itertools import permutations
 
 from cases import each
 
+from memdb.facts import keeping
 from memdb.facts.keeping import category_of, learn
 from memdb.facts.sentences import sentences
 
@@ -257,3 +259,26 @@ def test_a_taste_has_one_category() -> None:
 
     assert len(wrong) <= len(said) / 10, wrong
     assert {"I like tea.", "Ann likes tea."}.isdisjoint(wrong)
+
+
+def test_a_message_without_a_fact_is_read_to_its_first_paragraph() -> None:
+    """What a message is for is found out only if there is something to keep."""
+    empty = "Let me look at the tests.\n\n" + "\n\n".join(
+        f"The function number {number} returns a list of {number} rows." for number in range(50)
+    )
+    for role in ("user", "assistant"):
+        keeping.head_shares.cache_clear()
+        assert learnt(empty, role) == []
+        assert keeping.head_shares.cache_info().misses < 20
+
+
+def test_the_frame_of_a_message_decides_as_if_it_was_found_first() -> None:
+    """Looking at the sentences before the frame changes no answer."""
+    draw = random.Random(1)
+    frames = [frame.format(fact) for frame in FRAMES for fact in FACTS]
+    stories = ["Write a story about Otto.", "Act as a pirate.", "Hi!", "The tests pass."]
+    for _ in range(300):
+        text = "\n\n".join(draw.sample([*FACTS * 9, *frames, *stories * 9], draw.randint(1, 4)))
+        for role in ("user", "assistant"):
+            frame = keeping._frame_of(text, role)
+            assert learn(text, role=role) == keeping._worth_keeping(text, role, frame)
