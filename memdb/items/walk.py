@@ -195,6 +195,7 @@ def _sorted_walk(tx: Tx, scope_no: int, request: ListRequest) -> Iterator[Item]:
             cursor,
             size,
             descending=request.descending,
+            where=request.where,
         )
         for start in range(0, len(page), MAX_PAGE):
             ids = [row_id for _, row_id in page[start : start + MAX_PAGE]]

@@ -120,18 +120,21 @@ SELECT_PAGES = {
     for descending, down, desc, behind in _WAYS
 }
 
-# The same over many namespaces: sorted, which reads their part of an index.
+# The same over many namespaces: sorted, which reads their part of an index, and the values if
+# only some can match.
 SELECT_ACROSS = {
-    (order, descending): compose.select(
-        f"items.across_by_{name}{down}",
+    (order, descending, filtered): compose.select(
+        f"items.{'matching' if filtered else 'across'}_by_{name}{down}",
         f"items.{order}_ms, items.id",
         OF_SCOPE,
-        f"{WITHIN} AND (items.{order}_ms, items.id) {behind} (:time_ms, :row_id)",
+        f"{WITHIN} AND (items.{order}_ms, items.id) {behind} (:time_ms, :row_id)"
+        + f" AND {MAY_MATCH}" * filtered,
         order=f"items.{order}_ms{desc}, items.id{desc}",
         limit=":limit",
     )
     for order, name in _ORDERS.items()
     for descending, down, desc, behind in _WAYS
+    for filtered in (False, True)
 }
 
 SELECT_EXPIRED = """/* items.expired */
@@ -275,19 +278,27 @@ def _to_items(tx: Tx, rows: list[Row], path: str) -> list[Item]:
     tx.verify("items", [row[0] for row in rows])
     tx.verify("item_namespaces", (rows[0][1],))
     labels = labels_of(path)
-    return [_to_item(dict(zip(READ, row, strict=True)), labels) for row in rows]
+    return [_to_item(labels, row[0], *row[2:]) for row in rows]
 
 
 def to_item(row: dict[str, Any], path: str) -> Item:
     """Return the item that a row for `insert` or `update` is, without reading it again."""
-    return _to_item(row, labels_of(path))
+    return _to_item(labels_of(path), *[row[name] for name in READ if name != "namespace_id"])
 
 
-def _to_item(row: dict[str, Any], labels: tuple[str, ...]) -> Item:
-    value = row["data"] if row["value"] is None else parse_json(row["value"])
-    about = parse_json(row["metadata"], dict)
-    made = row | {"namespace": labels, "value": value, "metadata": about}
-    return Item(*[made[name] for name in Item._fields])
+def _to_item(
+    labels: tuple[str, ...],
+    row_id: int,
+    key: str,
+    value: str | None,
+    data: bytes | None,
+    version: int,
+    metadata: str | None,
+    *others: Any,
+) -> Item:
+    """Return an item from its columns in the order of `READ`."""
+    content = data if value is None else parse_json(value)
+    return Item(row_id, labels, key, content, version, parse_json(metadata, dict), *others)
 
 
 def _to_stored(tx: Tx, row: Row, path: str) -> StoredItem:
@@ -378,16 +389,23 @@ def list_across(
     limit: int,
     *,
     descending: bool,
+    where: Filter | None = None,
 ) -> list[tuple[int, int]]:
     """
     Return (time, id) of the items after *cursor* in all namespaces of a range of paths.
 
+    Items whose value shows that it cannot match *where* are left out.
+
     Cost: 1 ms per 2,000 items of the range, however few are returned.
     """
     low, high = span
+    needle = "" if where is None else where.needle
     values: dict[str, object] = {"scope_no": scope_no, "low": low, "high": high, "limit": limit}
     values |= {"time_ms": cursor.time_ms, "row_id": cursor.row_id}
-    return [(row[0], row[1]) for row in tx.all(SELECT_ACROSS[order, descending], values)]
+    if needle:
+        values["needle"] = needle
+    rows = tx.all(SELECT_ACROSS[order, descending, needle != ""], values)
+    return [(row[0], row[1]) for row in rows]
 
 
 def list_keys(

@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import InvalidInput
+from memdb.models.record import MAX_EXACT_INT
 from memdb.text.resources import compiled
 from memdb.text.validate import text_value
 
@@ -238,8 +239,12 @@ def _compiled(steps: tuple[Step, ...], operator: str, wanted: object) -> Callabl
 
 def _needle(steps: tuple[Step, ...], operator: str, wanted: object) -> str | None:
     """Return a text in the JSON of each value that passes a test; None if unknown."""
-    if operator != "$eq" or not isinstance(wanted, str):
+    if operator != "$eq" or not isinstance(wanted, (str, int, float)):
         return None
+    if isinstance(wanted, (int, float)) and not isinstance(wanted, bool):
+        if not 0 < abs(wanted) < MAX_EXACT_INT:
+            return None  # -0.0 is 0, and a larger number has several forms
+        wanted = int(wanted) if wanted == int(wanted) else wanted  # 5.0 begins as 5 does
     text = json.dumps(wanted, ensure_ascii=False)
     name = steps[-1] if steps else None
     needle = f"{json.dumps(name, ensure_ascii=False)}:{text}" if isinstance(name, str) else text

@@ -149,4 +149,20 @@ def test_the_text_of_a_match_may_match(wanted: str, more: dict[str, str]) -> Non
     condition = Filter({"f": value["f"]})
     assert condition.matches(value)
     assert condition.may_match(text)
-    assert Filter({"n": 1}).may_match("{}")
+    assert Filter({"n": {"$gt": 1}}).may_match("{}")
+
+
+NUMBERS = st.one_of(st.integers(), st.floats(), st.booleans(), st.integers(-9, 9).map(float))
+
+
+@given(NUMBERS, st.sampled_from((int, float, lambda value: value)))
+def test_the_number_of_a_match_may_match(wanted: float, form: Any) -> None:
+    """Whole numbers have two forms, 5 and 5.0, and large ones more."""
+    try:
+        stored = form(wanted)
+        text = json_value({"a": [stored], "f": stored}, "value")
+    except (InvalidInput, ValueError, OverflowError):
+        return
+    assert text is not None
+    for condition in (Filter({"f": wanted}), Filter({"a[*]": wanted}), Filter({"a[0]": wanted})):
+        assert condition.may_match(text) or not condition.matches(json.loads(text))
