@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memdb.models.items import Item
 
     Labels = tuple[str, ...]
+    Group = tuple[Item, list[Item]]  # a checkpoint, the writes of its tasks
     Stored = dict[int, tuple[str, str, str, bytes]]  # by index: task path, channel, type, data
 
 # Behind the id in a key: the writes of a task, the checkpoint, and what no key has.
@@ -87,6 +88,11 @@ def key_range(checkpoint_id: str | None, before: str | None = None) -> tuple[str
     ends = [key_of(checkpoint_id, END)] if checkpoint_id else []
     ends += [key_of(before, WRITES)] if before else []
     return (low, min(ends)) if ends else None
+
+
+def is_checkpoint(item: Item) -> bool:
+    """Return whether an item is a checkpoint, and not the writes of a task."""
+    return item.key[-1] == CHECKPOINT and WRITES not in item.key
 
 
 def id_of(item: Item) -> str:

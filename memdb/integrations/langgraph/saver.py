@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import heapq
 import random
+from contextlib import nullcontext
+from copy import deepcopy
 from functools import partial
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -27,7 +29,7 @@ from langgraph.checkpoint.base import (
 
 from memdb.adapters.adapter import ScopedAdapter, in_thread
 from memdb.adapters.batches import key_list
-from memdb.adapters.host import HostFile, mirror
+from memdb.adapters.host import mirror
 from memdb.errors import VersionConflict
 from memdb.integrations.langgraph.checkpoints import (
     BINARY,
@@ -41,6 +43,7 @@ from memdb.integrations.langgraph.checkpoints import (
     configurable_of,
     filter_steps,
     id_of,
+    is_checkpoint,
     is_match,
     key_of,
     key_range,
@@ -51,6 +54,7 @@ from memdb.integrations.langgraph.checkpoints import (
     task_of,
     unpack_writes,
 )
+from memdb.integrations.langgraph.recent import RecentCheckpoints
 from memdb.models.items import DeleteItem, FindItem, PutItem
 from memdb.records.scopes import name_part
 from memdb.text.validate import int_value
@@ -69,10 +73,9 @@ if TYPE_CHECKING:
     )
 
     from memdb.adapters.adapter import Source
-    from memdb.integrations.langgraph.checkpoints import Labels, Stored
+    from memdb.integrations.langgraph.checkpoints import Group, Labels, Stored
     from memdb.models.items import Item
-
-    Group = tuple[Item, list[Item]]  # a checkpoint, the writes of its tasks
+    from memdb.models.reports import ChangeMark
 
 # What writes are sorted by: task path, task, index.
 _place = itemgetter(0, 1, 2)
@@ -134,34 +137,35 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         self._has_sessions = serde is None if sessions is None else sessions
         # By thread, the messages that its session has: they are compared and not stored again.
         self._known: dict[str, dict[str | None, BaseMessage]] = {}
-        # What `get_tuple` read last, and at which stamp of the file: a state is asked for again
-        # and again while a graph waits for a person.
-        self._read_last: tuple[Any, Group | None] = (None, None)
-        self._is_watching = False
+        self._recent = RecentCheckpoints(self._db)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint of a config, or without an id the latest; None if there is none."""
         labels, checkpoint_id = labels_of(config), get_checkpoint_id(config)
-        wanted = (HostFile(self._db).stamp(), labels, checkpoint_id)
-        asked, group = self._read_last
-        if asked != wanted or wanted[0] is None:  # a closed file has no stamp either
-            group = self._call(partial(self._find_group, labels, checkpoint_id))
-            self._read_last = (wanted, group)
+        is_known, group, mark = self._recent.find(labels, checkpoint_id)
+        if not is_known:
+            group = self._call(partial(self._find_group, labels, checkpoint_id, mark))
         if group is None:
             return None
         return self._load(labels, *group, config if checkpoint_id else None)
 
-    def _find_group(self, labels: Labels, checkpoint_id: str | None) -> Group | None:
+    def _find_group(
+        self, labels: Labels, checkpoint_id: str | None, mark: ChangeMark | None
+    ) -> Group | None:
         """
         Return a checkpoint with its writes, or without an id the latest.
 
-        None if there is none.
+        None if there is none. *mark* was taken before.
         """
-        if not self._is_watching:  # from here on a stamp tells whether the file has changed
-            self._is_watching = True
-            HostFile(self._db).mark()
-        between = key_range(checkpoint_id) if checkpoint_id else None
-        return next(self._groups(labels, between, PAGE if checkpoint_id else LATEST), None)
+        if checkpoint_id:
+            return next(self._groups(labels, key_range(checkpoint_id), PAGE), None)
+        walk = self._walk(labels, None, LATEST)
+        first = next(walk, None)
+        group = None if first is None else next(_grouped(chain([first], walk)), None)
+        # Otherwise a checkpoint comes whose writes are there already.
+        if first is None or (group is not None and group[0] is first):
+            self._recent.keep(mark, labels, group)
+        return group
 
     def list(
         self,
@@ -205,14 +209,9 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             "parent": configurable.get("checkpoint_id") or None,
             "metadata": plain_metadata(get_checkpoint_metadata(config, metadata)),
         }
-
-        def store() -> None:
-            with self._db.transaction():
-                self._store(labels, checkpoint, about, new_versions)
-                if add is not None:
-                    add()
-
-        self._call(store)
+        commits = self._recent.commits
+        stored = self._call(partial(self._store, labels, checkpoint, about, new_versions, add))
+        self._recent.note(commits, stored)
         if messages:
             self._known.pop(labels[0], None)
             self._known[labels[0]] = messages
@@ -232,33 +231,39 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         checkpoint: Checkpoint,
         about: dict[str, Any],
         new_versions: ChannelVersions,
-    ) -> None:
-        """
-        Store a checkpoint, without large values that its parent already has.
-
-        Transaction: joins the caller's.
-        """
+        add: Callable[[], None] | None,
+    ) -> Item:
+        """Store a checkpoint, without large values that its parent already has; return its item."""
         values, versions = {**checkpoint["channel_values"]}, checkpoint["channel_versions"]
         parent, space, channels = about["parent"], blobs_of(labels), {}
-        known: dict[str, list[str]] = {}
-        if parent and not values.keys() <= new_versions.keys():
-            known = channels_of(self._items.find(labels, key_of(parent, CHECKPOINT)))
-        for channel in [one for one in values if versions.get(one) is not None]:
-            version = str(versions[channel])
-            if channel in new_versions:
-                kind, data = self.serde.dumps_typed(values[channel])
-                if len(data) < BLOB_BYTES:
-                    continue
-                channels[channel] = [version, uuid4().hex, kind]
-                self._items.put(space, channels[channel][1], BINARY + data, index=False)
-            elif known.get(channel, [""])[0] == version:
-                channels[channel] = known[channel]
-            if channel in channels:
+        large: list[PutItem] = []
+        versioned = [one for one in values if versions.get(one) is not None]
+        for channel in [one for one in versioned if one in new_versions]:
+            kind, data = self.serde.dumps_typed(values[channel])
+            if len(data) >= BLOB_BYTES:
+                channels[channel] = [str(versions[channel]), uuid4().hex, kind]
+                large.append(PutItem(space, channels[channel][1], BINARY + data, index=False))
                 del values[channel]
-        kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": values})
-        metadata = {**about, "type": kind, **({"channels": channels} if channels else {})}
-        key = key_of(checkpoint["id"], CHECKPOINT)
-        self._items.put(labels, key, BINARY + data, metadata=metadata, index=False)
+        # Others may be large values that the parent has.
+        others = [one for one in versioned if one not in new_versions]
+        is_looking = bool(parent and others) and not self._recent.is_small(labels, parent)
+        is_alone = not (large or add or is_looking)
+        with nullcontext() if is_alone else self._db.transaction():
+            if is_looking:
+                known = channels_of(self._items.find(labels, key_of(parent, CHECKPOINT)))
+                for channel in others:
+                    if known.get(channel, [""])[0] == str(versions[channel]):
+                        channels[channel] = known[channel]
+                        del values[channel]
+            kind, data = self.serde.dumps_typed({**checkpoint, "channel_values": values})
+            metadata = {**about, "type": kind, **({"channels": channels} if channels else {})}
+            key = key_of(checkpoint["id"], CHECKPOINT)
+            if large:
+                self._items.batch(large)
+            stored = self._items.put(labels, key, BINARY + data, metadata=metadata, index=False)
+            if add is not None:
+                add()
+        return stored
 
     def _new_said(
         self, labels: Labels, said: object
@@ -279,8 +284,10 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             for before in (known.get(one.id) if one.id else None,)
             if before is not one and before != one
         ]
+        if not new:
+            return None, messages
         chat = self._scope.session(labels[0])
-        return (self._call(lambda: mirror(chat, new)) if new else None), messages
+        return self._call(lambda: mirror(chat, new)), messages
 
     def put_writes(
         self,
@@ -304,17 +311,21 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             if is_replacing or index not in new:
                 new[index] = (task_path, channel, *self.serde.dumps_typed(value))
         key = key_of(str(config["configurable"]["checkpoint_id"]), WRITES + str(task_id))
-        self._call(lambda: self._put_writes(labels_of(config), key, new, is_replacing=is_replacing))
+        commits = self._recent.commits
+        stored = self._call(
+            lambda: self._put_writes(labels_of(config), key, new, is_replacing=is_replacing)
+        )
+        self._recent.note(commits, stored)
 
-    def _put_writes(self, labels: Labels, key: str, new: Stored, *, is_replacing: bool) -> None:
+    def _put_writes(self, labels: Labels, key: str, new: Stored, *, is_replacing: bool) -> Item:
         try:
-            self._items.put(labels, key, **pack_writes(new), expected=0)
+            return self._items.put(labels, key, **pack_writes(new), expected=0)
         except VersionConflict:
             with self._db.transaction():
                 item = self._items.find(labels, key)
                 old = {} if item is None else dict(unpack_writes(item))
                 both = {**old, **new} if is_replacing else {**new, **old}
-                self._items.put(labels, key, **pack_writes(both))
+                return self._items.put(labels, key, **pack_writes(both))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints and writes of a thread, and the session with its id."""
@@ -471,26 +482,20 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
     def _groups(
         self, labels: Labels, between: tuple[str, str] | None, size: int
     ) -> Iterator[Group]:
-        """Yield the checkpoints of a namespace with their writes, the last ids first."""
-        found: Item | None = None
-        writes: list[Item] = []
+        """Return an iterator over checkpoints with their writes, the last ids first."""
+        return _grouped(self._walk(labels, between, size))
+
+    def _walk(self, labels: Labels, between: tuple[str, str] | None, size: int) -> Iterator[Item]:
+        """Yield the items of a namespace of checkpoints, the last keys first."""
         after: Item | None = None
         while True:
             page = self._items.list(
                 labels, exact=True, between=between, after=after, limit=size, descending=True
             )
-            for item in page:
-                if item.key[-1] == CHECKPOINT and WRITES not in item.key:
-                    if found is not None:
-                        yield found, writes
-                    found, writes, own = item, [], item.key[:-1] + WRITES
-                elif found is not None and item.key.startswith(own):
-                    writes.append(item)
+            yield from page
             if len(page) < size:
-                break
+                return
             after, size = page[-1], min(4 * size, PAGE)
-        if found is not None:
-            yield found, writes
 
     def _choose(
         self, config: RunnableConfig | None, before: RunnableConfig | None, size: int
@@ -551,7 +556,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         return CheckpointTuple(
             config or config_of(labels, item.key[:-1]),
             checkpoint,
-            about["metadata"],
+            deepcopy(about["metadata"]),  # the item may be returned again
             config_of(labels, parent) if parent else None,
             [(task, channel, value) for _, task, _, channel, value in stored],
         )
@@ -590,6 +595,21 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             unused -= {key for _, key, _ in channels_of(kept).values()}
         for key in unused:
             self._items.delete(blobs_of(labels), key)
+
+
+def _grouped(items: Iterable[Item]) -> Iterator[Group]:
+    """Yield checkpoints with their writes, from items with the last keys first."""
+    found: Item | None = None
+    writes: list[Item] = []
+    for item in items:
+        if is_checkpoint(item):
+            if found is not None:
+                yield found, writes
+            found, writes, own = item, [], item.key[:-1] + WRITES
+        elif found is not None and item.key.startswith(own):
+            writes.append(item)
+    if found is not None:
+        yield found, writes
 
 
 def _delta_channels(target: CheckpointTuple) -> set[str]:
