@@ -59,6 +59,23 @@ with memdb.open(path, embedder=None, counter="estimate", settings=policy,
                            lambda: own.summaries.compact(), lambda: own.unarchive()])()
 """
 
+# Each step of the engine may wait, as on a busy machine, so that any other process acts in between.
+HESITANT = """
+import os, random, time, types
+from memdb.engine.sqlite import connection, pool, wal_guard, wal_sync
+pause = random.Random(os.getpid())
+def hesitate(method):
+    def call(*given, **named):
+        if pause.random() < 0.05:
+            time.sleep(0.06 * pause.random() ** 3)
+        return method(*given, **named)
+    return call
+for kind in (connection.Tx, pool.ConnectionPool, wal_guard.WalGuard, wal_sync.SharedSync):
+    for name, method in [*vars(kind).items()]:
+        if isinstance(method, types.FunctionType) and not name.startswith("__"):
+            setattr(kind, name, hesitate(method))
+"""
+
 
 def lines_of(child: Any) -> list[dict[str, Any]]:
     """Return what a process that has ended had acknowledged."""
@@ -66,11 +83,16 @@ def lines_of(child: Any) -> list[dict[str, Any]]:
 
 
 def shake(
-    path: str, start_child: Callable[..., Any], chance: random.Random, number: int, writers: int
+    path: str,
+    start_child: Callable[..., Any],
+    chance: random.Random,
+    number: int,
+    writers: int,
+    program: str = WRITER,
 ) -> list[dict[str, Any]]:
     """Let writers work, stop and go on some of them, kill all; return what they acknowledged."""
     children = [
-        start_child(WRITER, path, f"r{number}w{one}", chance.randrange(10**6))
+        start_child(program, path, f"r{number}w{one}", chance.randrange(10**6))
         for one in range(writers)
     ]
     for child in children:
@@ -121,13 +143,18 @@ def is_kept(ann: memdb.Scope, one: dict[str, Any]) -> bool:
 
 
 def shake_often(
-    path: str, start_child: Callable[..., Any], rounds: int, seed: int, writers: int
+    path: str,
+    start_child: Callable[..., Any],
+    rounds: int,
+    seed: int,
+    writers: int,
+    program: str = WRITER,
 ) -> int:
     """Kill all writers in each of so many rounds; return how much was acknowledged."""
     chance = random.Random(seed)
     total = 0
     for number in range(rounds):
-        done = shake(path, start_child, chance, number, writers)
+        done = shake(path, start_child, chance, number, writers, program)
         assert what_is_missing(path, done) == []
         total += len(done)
     return total
@@ -147,3 +174,12 @@ def test_a_thousand_killed_writers_lose_nothing(
 ) -> None:
     """Four at once, in 25 rounds on one growing file."""
     assert shake_often(path, start_child, 25, seed, writers=4) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_hesitant_writers_that_are_killed_lose_nothing(
+    path: str, start_child: Callable[..., Any], seed: int
+) -> None:
+    """What a machine full of other programs shows once in a thousand rounds."""
+    assert shake_often(path, start_child, 12, seed, 4, HESITANT + WRITER) > 50
