@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 import memdb
 from memdb.cli import cli
+from memdb.engine.columns import read_columns
 from memdb.rescue import found_rows as rows_of
 from memdb.rescue.pages import BrokenPage, PageFile
 
@@ -28,6 +29,13 @@ PAGE = 4096
 START_MS = 1_700_000_000_000
 # Vectors and jobs are made anew; meta is the new file's own; a segment is its messages.
 DERIVED = {"meta", "changes", "synced", "vector_groups", "jobs", "vectors", "archive_segments"}
+
+# What stays of a row whose other columns an archive moves, or a recovery counts again.
+KEPT = {
+    "messages": ("id", "uid", "role", "created_ms", "content_hash"),
+    "sessions": read_columns()["sessions"].covered,
+}
+COLUMNS = {name: shape.columns for name, shape in rows_of._shapes(moving=True)[0].items()}
 
 KILLED = """
 import memdb, os, sys, time
@@ -103,9 +111,7 @@ def rows(path: Path) -> dict[str, set[Any]]:
 
 def identified(name: str, row: Any) -> Any:
     """Return a row without what an archive moves, its digest and the counts of a session."""
-    if name == "messages":
-        return (*row[:3], row[10], row[12])  # id, uid, role, created_ms, content_hash
-    return row[:13] if name == "sessions" else row
+    return tuple(row[COLUMNS[name].index(one)] for one in KEPT.get(name, COLUMNS[name]))
 
 
 def rows_on(path: Path, pages: set[int]) -> dict[str, set[Any]]:
@@ -146,6 +152,11 @@ def share_recovered(agent: Path, pages: set[int], chance: random.Random) -> floa
         (one[0] + seq) for one in lost["archive_segments"] for seq in range(one[1], one[2] + 1)
     }
     lost["messages"] |= {row for row in whole["messages"] if row[0] in archived}
+    blobs = {one[0] for one in lost["blob_chunks"]}  # without all of its bytes it is none
+    lost["blobs"] |= {row for row in whole["blobs"] if row[0] in blobs}
+    blob_no = COLUMNS["artifacts"].index("blob_no")
+    lost["artifacts"] |= {row for row in whole["artifacts"] if row[blob_no] in blobs}
+    lost["blob_chunks"] |= {row for row in whole["blob_chunks"] if row[0] in blobs}
     gone = {one[0] for one in lost["entries"] - after["entries"]}
     lost["entry_links"] |= {row for row in whole["entry_links"] if gone & {*row[:2]}}
     wanted = {(name, row) for name in whole for row in whole[name] - lost[name]}
