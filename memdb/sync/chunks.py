@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.records import messages as message_records
 from memdb.sync.clock import NOTHING, Word, beats
-from memdb.sync.folder import Refused
+from memdb.sync.folder import Refused, is_a
 from memdb.sync.outgoing import thing_of
 from memdb.tables import synced
 from memdb.transfer import artifacts as artifact_lines
@@ -95,20 +94,12 @@ def _check(line: Any) -> None:
     if needs is None:
         raise Refused("contains a damaged line (it is of no kind)")
     found = {name for name, value in line.items() if value is not None}
-    wrong = {name for name in found & TYPES.keys() if not _is_a(TYPES[name], line[name])}
+    wrong = {name for name in found & TYPES.keys() if not is_a(TYPES[name], line[name])}
     wrong |= {*needs.split()} - found
     if not wrong and line.get("of", "entry") not in synced.THINGS:
         wrong.add("of")
     if wrong:
         raise Refused(f"contains a damaged line ({min(wrong)} of a line of {line['kind']})")
-
-
-def _is_a(kind: type, value: object) -> bool:
-    if isinstance(value, list) and not all(isinstance(one, str) for one in value):
-        return False
-    if isinstance(value, int) and not -MAX_INT <= value <= MAX_INT:
-        return False
-    return isinstance(value, kind)
 
 
 def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:

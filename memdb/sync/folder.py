@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from memdb.engine.files import PARTIAL, open_private, private_file
 from memdb.engine.sqlite import cipher
-from memdb.errors import FileError, InvalidInput
+from memdb.engine.sqlite.connection import translated_errors
+from memdb.errors import FileError, InvalidInput, MemDBError
+from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
+from memdb.sync.clock import LAST_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from memdb.sync.device import Device
 
@@ -42,6 +45,17 @@ NAME = re.compile(r"(\d{6,})(\.full)?\.jsonl\.gz(\.db)?")
 GZIP_BITS = 31
 DEVICE = re.compile(r"[0-9a-f]{16}")
 FILE = re.compile(rf"{MARK}|{DEVICE.pattern}/({STATUS}|{NAME.pattern})")
+
+# The fields of each JSON value that other devices write here; `seen` counts segments.
+MARK_FIELDS = {"memory": str, "format": int, "encrypted": bool}
+SEALED_FIELDS = {"said": str, "hmac": str}
+STATUS_FIELDS = {"name": str, "seen": dict, "broken": list}
+HEAD_FIELDS = {
+    **dict.fromkeys(("device", "name", "previous"), str),
+    **dict.fromkeys(("format", "number", "stamp"), int),
+    "seen": dict,
+    "void": list,
+}
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -137,18 +151,15 @@ def read_mark(folder: str) -> Mark | None:
         if not all(map(DEVICE.fullmatch, names)):
             raise InvalidInput(f"{folder} is neither a sync folder nor empty: give an empty folder")
         return Mark("", is_encrypted=False) if names else None
-    try:
-        with open(path, encoding="utf-8") as file:
-            fields = json.load(file)
-        memory, version = str(fields["memory"]), int(fields["format"])
-        is_encrypted = bool(fields["encrypted"])
-    except (ValueError, KeyError, TypeError):
+    with open(path, "rb") as file:
+        fields = _parsed(file.read())
+    if not _has_fields(fields, MARK_FIELDS):
         return Mark("", is_encrypted=False)
-    if version > FORMAT:
+    if fields["format"] > FORMAT:
         raise InvalidInput(
-            f"{folder} was written by a newer memdb (format {version}): update this one"
+            f"{folder} was written by a newer memdb (format {fields['format']}): update this one"
         )
-    return Mark(memory, is_encrypted)
+    return Mark(fields["memory"], fields["encrypted"])
 
 
 def write_mark(folder: str, device: Device) -> None:
@@ -277,15 +288,14 @@ def open_segment(
         raise Broken(f"cannot be read ({error.strerror})") from error
     if not seal or not hmac.compare_digest(found, seal):
         raise Broken("is cut, changed, or from a device that is not paired")
-    if segment.path.endswith(".db"):
-        lines = _lines(cipher.read_stream(segment.path, own.cipher_key))
-    else:
-        lines = _lines(_blocks(segment.path))
-    fields = next(lines)
-    if fields.get("format", FORMAT + 1) > FORMAT:
-        raise Refused(
-            f"was written by a newer memdb (format {fields.get('format')}): update this one"
-        )
+    is_encrypted = segment.path.endswith(".db")
+    lines = _lines(_decrypted(segment.path, own) if is_encrypted else _blocks(segment.path))
+    fields: Any = next(lines, None)
+    version = fields.get("format") if isinstance(fields, dict) else None
+    if isinstance(version, int) and version > FORMAT:
+        raise Refused(f"was written by a newer memdb (format {version}): update this one")
+    if not _has_fields(fields, HEAD_FIELDS):
+        raise Broken("has a damaged first line")
     head = Head(**{name: fields[name] for name in Head._fields})
     if (head.device, head.number) != (device, segment.number):
         raise Broken("has another name than it was written with")
@@ -298,13 +308,62 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield block
 
 
-def _lines(blocks: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a gzip file, up to the end of its first member, before the seal."""
+def _decrypted(path: str, own: Device) -> Iterator[bytes]:
+    try:
+        with translated_errors():
+            yield from cipher.read_stream(path, own.cipher_key)
+    except MemDBError as error:
+        raise Broken(f"cannot be decrypted ({error})") from error
+
+
+def _lines(blocks: Iterator[bytes]) -> Iterator[Any]:
+    """
+    Yield the JSON lines of a gzip file, up to the end of its first member, before the seal.
+
+    Raises:
+        Broken: the file is something else, or its end is missing.
+    """
     unpacker = zlib.decompressobj(GZIP_BITS)
     begun = b""
-    for block in blocks:
-        *whole, begun = (begun + unpacker.decompress(block)).split(b"\n")
-        yield from map(json.loads, whole)
+    try:
+        for block in blocks:
+            *whole, begun = (begun + unpacker.decompress(block)).split(b"\n")
+            yield from map(json.loads, whole)
+    except (zlib.error, ValueError, RecursionError) as error:
+        raise Broken(f"is not a gzip file of JSON lines ({error})") from error
+    if begun or not unpacker.eof:
+        raise Broken("ends within a line")
+
+
+def _parsed(text: bytes) -> Any:
+    """Return a JSON value, None if the text has none."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return None
+
+
+def is_a(kind: type, value: object) -> bool:
+    """
+    Return whether a JSON value is a *kind* that a file can contain.
+
+    An integer fits SQLite, a text has a form in UTF-8, and a list contains such texts.
+    """
+    if isinstance(value, list):
+        return kind is list and all(is_a(str, one) for one in value)
+    if isinstance(value, int):
+        return isinstance(value, kind) and -MAX_INT <= value <= MAX_INT
+    if isinstance(value, str) and not value.isascii():
+        return kind is str and value == value.encode("utf-8", "ignore").decode()
+    return isinstance(value, kind)
+
+
+def _has_fields(value: Any, fields: Mapping[str, type]) -> bool:
+    """Return whether a JSON value has *fields* of these types."""
+    if not isinstance(value, dict):
+        return False
+    if not all(is_a(kind, value.get(name)) for name, kind in fields.items()):
+        return False
+    return "seen" not in fields or all(is_a(int, count) for count in value["seen"].values())
 
 
 def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int) -> None:
@@ -320,27 +379,26 @@ def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int
     code = hmac.new(device.secret, said.encode(), sha256).hexdigest()
     path = os.path.join(folder, device.id, STATUS)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    old = _read_status(path)
-    if old is None or old.get("hmac") != code:
+    if _sealed_status(path).get("hmac") != code:
         text = _encode({"said": said, "hmac": code, "at_ms": now_ms})
         with private_file(path) as file:
             file.write(text.encode())
 
 
-def _read_status(path: str) -> dict[str, Any] | None:
-    with suppress(OSError, ValueError), open(path, encoding="utf-8") as file:
-        found = json.load(file)
-        return found if isinstance(found, dict) else None
-    return None
+def _sealed_status(path: str) -> dict[str, Any]:
+    """Return the status in a file with its seal, {} if there is none."""
+    found: Any = None
+    with suppress(OSError), open(path, "rb") as file:
+        found = _parsed(file.read())
+    return found if _has_fields(found, SEALED_FIELDS) else {}
 
 
 def read_status(folder: str, device: str, key: bytes) -> tuple[dict[str, Any], int]:
-    """Return a device's status and its time; ({}, 0) without a sealed one."""
-    found = _read_status(os.path.join(folder, device, STATUS))
-    if found is None:
+    """Return a device's status and its time; ({}, 0) without one that is sealed and whole."""
+    found = {"said": "", "hmac": "", **_sealed_status(os.path.join(folder, device, STATUS))}
+    said, code = (found[name].encode("utf-8", "replace") for name in SEALED_FIELDS)
+    fields, at_ms = _parsed(said), found.get("at_ms", 0)
+    is_sealed = hmac.compare_digest(hmac.new(key, said, sha256).hexdigest().encode(), code)
+    if not is_sealed or not _has_fields(fields, STATUS_FIELDS):
         return {}, 0
-    said = str(found.get("said"))
-    code = hmac.new(key, said.encode(), sha256).hexdigest()
-    if not hmac.compare_digest(code, str(found.get("hmac"))):
-        return {}, 0
-    return json.loads(said), int(found.get("at_ms", 0))
+    return fields, at_ms if is_a(int, at_ms) and 0 < at_ms < LAST_MS else 0

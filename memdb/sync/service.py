@@ -286,7 +286,7 @@ class FolderSync:
                     return self._tidy()
             return self._become(here.replace(hash=""))  # it tells all again
         is_damaged = bool(own) and last == here.number and hash_of(own[-1].path) != here.hash
-        is_other = last > here.number or (is_damaged and self._is_sealed(own[-1]))
+        is_other = last > here.number or (is_damaged and self._is_whole(own[-1]))
         are_missing = bool(own) and len({one.number for one in own}) <= last - own[0].number
         if not is_other and (is_damaged or are_missing):
             return self._become(here.replace(hash=""))  # it tells all again
@@ -298,9 +298,11 @@ class FolderSync:
             self._renew(here.replace(seen={**here.seen, here.id: read}, former=former))
         return None
 
-    def _is_sealed(self, segment: Segment) -> bool:
+    def _is_whole(self, segment: Segment) -> bool:
+        """Return whether a segment of this device, or of a copy of the file, can be read."""
         try:
-            open_segment(segment, self._here.id, self._here)
+            for _ in open_segment(segment, self._here.id, self._here)[1]:
+                pass
         except Refused:
             return False
         return True
@@ -452,6 +454,8 @@ class FolderSync:
                 merge.end_segment(tx)
         except Refused as error:
             self._waiting.append(f"{_shown(segment, device)} {error}")
+            if isinstance(error, Broken):
+                self._broken.add(device)
             return False
         here = self._here
         after = here.replace(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Line = dict[str, Any]
 
-CHANGES = (None, {"x": [1]}, "x\0", 1 << 70)
+CHANGES = (None, {"x": [1]}, "x\0", "\ud800", 1 << 70)
 
 
 class Writer:
