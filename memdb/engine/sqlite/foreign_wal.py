@@ -188,13 +188,19 @@ def _read_played(path: str, key: FileKey) -> Mark | None:
 
 
 def _is_later(path: str, mark: Mark) -> bool:
-    """Return whether the WAL of a file matches its mark, or follows it, and is not cut."""
+    """
+    Return whether the WAL of a file matches its mark, or follows it, and is not cut.
+
+    A mark of size 0 is of the first commit in a new WAL, whose salts no mark names yet. If that
+    commit was moved into the file, the commit that names them restarts the WAL.
+    """
     try:
         salts, _, size = read_header(path)
         restarts = int(salts[:8], 16) - int(mark.salts[:8], 16)
     except (OSError, ValueError):
         return False
-    return size >= max(mark.size, WAL_HEADER_BYTES + 1) and restarts % (1 << 32) <= MAX_RESTARTS
+    follows = not mark.size or restarts % (1 << 32) <= MAX_RESTARTS
+    return follows and size >= max(mark.size, WAL_HEADER_BYTES + 1)
 
 
 def set_wal_aside(
