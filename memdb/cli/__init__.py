@@ -91,7 +91,7 @@ COMMANDS = {
     "recover": Loaded("file", "Make the file NEW from the readable parts of FILE"),
     "vacuum": Loaded("file", "Return the free room of FILE to the disk"),
     "query": Loaded("file", "Run one SELECT over all users' data in FILE"),
-    "pack": Loaded("bench", "Make, verify, open and compare fixture packs"),
+    "pack": Loaded("bench", "Make, verify and open fixture packs"),
     "bench": Loaded("bench", "Measure recall and learning over a data set"),
 }
 

@@ -215,7 +215,7 @@ def facts(
 
 @click.group(cls=Noun)
 def pack() -> None:
-    """Make, verify, open and compare fixture packs."""
+    """Make, verify and open fixture packs."""
 
 
 @verb(

@@ -1,8 +1,12 @@
 """
-Statements that write rows, composed from the columns of their table.
+Statements that write rows, composed from the columns of their table, and what they change.
 
 Such a statement names each column once and writes the digest of its row, so no statement can forget
 it. Its other form has no digest, for an engine whose rows have none.
+
+Both engines count changes for `db.changes` by the kind of row, which the name of a statement gives.
+A new message or session is not counted, because the length of its session shows it, and so counting
+costs an append nothing. Jobs, vectors and counts of use are not counted: they are no content.
 """
 
 from __future__ import annotations
@@ -85,6 +89,33 @@ def annotate(sql: str, notes: Notes) -> None:
 def notes_of(sql: str) -> Notes:
     """Return the notes of a statement."""
     return _notes.get(sql, PLAIN)
+
+
+# The kind of thing that a statement on a table changes; other tables have no content.
+KINDS = {
+    "messages": "message",
+    "archive": "message",
+    "sessions": "session",
+    "entries": "entry",
+    "entry_history": "entry",
+    "links": "entry",
+    "summaries": "summary",
+    "artifacts": "artifact",
+    "items": "item",
+    "state": "state",
+    "settings": "settings",
+}
+
+
+def kind_of(sql: str) -> str | None:
+    """Return the kind of row that a statement changes; None for one that is not counted."""
+    name = sql[3 : sql.find(" */")] if sql.startswith("/* ") else ""
+    return KINDS.get(name.partition(".")[0]) if notes_of(sql).is_counted else None
+
+
+def kind_loaded(table: str) -> str | None:
+    """Return the kind of rows loaded into a table; None if it is not counted."""
+    return "scope" if table == "scopes" else KINDS.get(table)
 
 
 def without_digest(sql: str) -> str:

@@ -14,8 +14,6 @@ from memdb.text.validate import DAY_MS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-DEFAULT = "events"
-
 # Most important first: the order in which a prompt spends its budget.
 # Source: half-lives of docs/seeds/flowcraft.md (profile to cases) and docs/seeds/koopa.md.
 BUILT_IN = (

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from memdb.text.screening import SecretScreen
 
 PAGE = 200
-MAX_PAGE = 1_000  # entries of one page for a screen
 ORDERS = ("id", "updated", "created")
 
 # Why an entry has a version, if only that changed; and what does not count as a change of it.

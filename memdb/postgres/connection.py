@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.base import Asking
-from memdb.engine.kinds import kind_loaded
+from memdb.engine.compose import kind_loaded
 from memdb.errors import Busy, MemDBError, StorageError
 from memdb.models.ids import MAX_SCOPE_NO
 from memdb.postgres import commits, driver

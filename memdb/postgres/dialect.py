@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from memdb.engine import compose
-from memdb.engine.kinds import kind_of
+from memdb.engine.compose import kind_of
 from memdb.models.ids import SCOPE_SHIFT
 from memdb.postgres import vectors
 from memdb.rescue.remaining import SELECT_COMMON

@@ -107,10 +107,6 @@ WHERE
   AND valid_to_ms IS NULL
 """
 
-SELECT_BY_UID = """/* entries.find_uid */
-SELECT id FROM entries WHERE id BETWEEN :low AND :high AND uid = :uid
-"""
-
 SELECT_BY_UIDS = """/* entries.find_uids */
 SELECT uid, id
 FROM entries
@@ -312,11 +308,6 @@ def private_to(row: Mapping[str, Any]) -> int | None:
     """Return the only session that recalls an entry, 0 if all do; as `PRIVATE_TO` does."""
     session: int | None = row["session_id"] if row["session_only"] else 0
     return session
-
-
-def find_uid(tx: Tx, low: int, high: int, uid: str) -> int | None:
-    """Return the id of the entry with *uid* in an id range, None if there is none."""
-    return tx.find_number(SELECT_BY_UID, {"low": low, "high": high, "uid": uid})
 
 
 def find_uids(tx: Tx, low: int, high: int, uids: list[str]) -> dict[str, int]:

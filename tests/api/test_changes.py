@@ -13,7 +13,7 @@ import pytest
 
 import memdb
 from memdb import tables
-from memdb.engine import kinds
+from memdb.engine import compose
 from memdb.records import changes
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ def test_every_statement_that_writes_is_counted_or_not() -> None:
             name, body = found.groups()
             seen.add(name)
             if "RETURNING" in body:  # `Tx.one` runs it, which counts nothing
-                assert kinds.kind_of(text) is None or name == "entries.update", name
-    assert {name.partition(".")[0] for name in seen} - {*kinds.KINDS} == {
+                assert compose.kind_of(text) is None or name == "entries.update", name
+    assert {name.partition(".")[0] for name in seen} - {*compose.KINDS} == {
         "blobs", "checks", "jobs", "scopes", "spaces", "synced", "tombstones",
     }  # fmt: skip

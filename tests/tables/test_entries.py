@@ -125,13 +125,13 @@ def test_find_without_the_entry_is_none(tx: Tx) -> None:
     """An id that was never given."""
     assert entries.find(tx, ID | 99) is None
     assert entries.text(tx, ID | 99) is None
-    assert entries.find_uid(tx, ID, ID | 99, "uid-99") is None
+    assert entries.find_uids(tx, ID, ID | 99, ["uid-99"]) == {}
 
 
-def test_find_uid_is_by_range(tx: Tx) -> None:
+def test_find_uids_is_by_range(tx: Tx) -> None:
     """The same uid in another scope is not seen."""
-    assert entries.find_uid(tx, ID, ID | 99, "uid-3") == ID | 3
-    assert entries.find_uid(tx, 0, ID - 1, "uid-3") is None
+    assert entries.find_uids(tx, ID, ID | 99, ["uid-3"]) == {"uid-3": ID | 3}
+    assert entries.find_uids(tx, 0, ID - 1, ["uid-3"]) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 The connection that writes, which counts transactions by the kind of changed rows.
 
 Any process that watches the file sees in these counts (table `changes`) what was changed, by
-whatever statement. `memdb.engine.kinds` defines what is counted; `Writer.run` counts it.
+whatever statement. `memdb.engine.compose` defines what is counted; `Writer.run` counts it.
 
 Turns of the processes that write: a process that had its turn lets waiting ones go first.
 SQLite gives the lock to the process that asks at the right moment. Where several processes write
@@ -19,7 +19,7 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from memdb.engine.kinds import kind_loaded, kind_of
+from memdb.engine.compose import kind_loaded, kind_of
 from memdb.engine.sqlite import schema
 from memdb.engine.sqlite.connection import BusyHandler, Tx
 from memdb.errors import Busy, MemDBError, SchemaTooNew
