@@ -427,6 +427,13 @@ class Services:
 
     def transfer(self, secrets: str | None = None) -> TransferServices:
         """Return the services that an import stores with; *secrets* is the action for entries."""
+        if secrets is None:
+            return self.importing
+        return self.importing.replace(screen=self.screen.with_action(secrets))
+
+    @cached_property
+    def importing(self) -> TransferServices:
+        """Services of an import that treats secrets as the settings do."""
         from memdb.artifacts.service import ArtifactService
         from memdb.text.screening import ALLOWING
         from memdb.transfer.lines import TransferServices
@@ -435,7 +442,7 @@ class Services:
         return TransferServices(
             self.db,
             self.counting,
-            self.screen.with_action(secrets),
+            self.screen,
             space,
             self.settings.summarize_every,
             self._entries_by(ALLOWING),

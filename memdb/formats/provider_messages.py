@@ -29,7 +29,7 @@ from memdb.formats.provider_parts import (
     other,
     read_part,
 )
-from memdb.models.messages import ROLES, NewMessage
+from memdb.models.messages import ROLES, SYNONYMS, NewMessage, role_of
 from memdb.text.parts import (
     KINDS,
     MEDIA,
@@ -169,16 +169,6 @@ def _dumped(dump: Callable[..., Any], field: str) -> Any:
 OPENAI, RESPONSES, ANTHROPIC = "openai", "openai-responses", "anthropic"
 GEMINI, LANGCHAIN, ADK, PYDANTIC = "gemini", "langchain", "adk", "pydantic-ai"
 BEDROCK = "bedrock"
-
-# What providers and programs call the four roles.
-SYNONYMS = {
-    "human": "user",
-    "ai": "assistant",
-    "bot": "assistant",
-    "model": "assistant",
-    "developer": "system",
-    "function": "tool",
-}
 
 _LANGCHAIN_TYPES = frozenset(
     "human ai system tool function chat remove HumanMessageChunk AIMessageChunk "
@@ -345,11 +335,6 @@ def _inner_messages(data: dict[str, Any]) -> Any | None:
         if isinstance(inner, dict) or (isinstance(inner, list) and inner):
             return inner
     return None
-
-
-def role_of(given: Any) -> Any:
-    """Return memdb's name of another program's role; *given* if there is none."""
-    return SYNONYMS.get(given, given) if isinstance(given, str) else given
 
 
 def _role(data: dict[str, Any], field: str, key: str = "role") -> str:

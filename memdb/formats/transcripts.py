@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import InvalidInput
 from memdb.formats.claude_code import is_echo, program_role, read_entry, title_of
 from memdb.formats.projects import app_of
-from memdb.formats.provider_messages import read_messages, role_of
+from memdb.formats.provider_messages import read_messages
 from memdb.formats.provider_parts import read_part
 from memdb.models.ids import made_id
-from memdb.models.messages import NewMessage
+from memdb.models.messages import NewMessage, role_of
 from memdb.models.record import Record
 from memdb.text.parts import content_text, json_text, kind_of, text_of, text_value, without_original
 from memdb.text.times import iso_ms

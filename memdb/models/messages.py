@@ -20,11 +20,26 @@ if TYPE_CHECKING:
     from memdb.models.types import Certainty, Kind, MessageFormat, Role, Trust
 
 ROLES = ("system", "user", "assistant", "tool")
+
+# What providers and programs call the four roles.
+SYNONYMS = {
+    "human": "user",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "developer": "system",
+    "function": "tool",
+}
 _NO_REASONS: dict[str, str] = {}
 
 UID_BYTES = 16
 _DASHES, _FOUR_DASHES = itemgetter(8, 13, 18, 23), ("-",) * 4
 UUID_CHARS = 36  # with its dashes
+
+
+def role_of(given: Any) -> Any:
+    """Return memdb's name of another program's role; *given* if there is none."""
+    return SYNONYMS.get(given, given) if isinstance(given, str) else given
 
 
 def uid_to_bytes(uid: str) -> bytes:

@@ -215,8 +215,9 @@ def test_a_format_that_claims_a_file_may_claim_it(tmp_path: Path) -> None:
     assert loaded["jsonl"] == 1
 
 
-def test_the_import_of_a_line_runs_few_files(tmp_path: Path, db: MemDB) -> None:
+def test_the_import_of_a_line_runs_few_files(tmp_path: Path) -> None:
     """A format that cannot be the file's is not woken, once memdb is warm."""
+    db = memdb.open(tmp_path / "agent.db", embedder=None)
     paths = [tmp_path / f"{number}.jsonl" for number in range(3)]
     for path in paths:
         path.write_text('{"session":"trip","role":"user","text":"We fly."}\n', encoding="utf-8")
@@ -233,6 +234,7 @@ def test_the_import_of_a_line_runs_few_files(tmp_path: Path, db: MemDB) -> None:
         db.import_file(paths[-1], user="ann", session="other")
     finally:
         sys.setprofile(None)
+        db.close()
 
     assert len(ran) <= 45, sorted(ran)
     assert [one for one in ran if "/formats/imports/" in one and "base" not in one] == [

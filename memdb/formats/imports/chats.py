@@ -29,10 +29,9 @@ from memdb.formats.imports.base import (
     refused,
 )
 from memdb.formats.imports.threads import in_order, message_before, newest_last, parents_of
-from memdb.formats.provider_messages import role_of
 from memdb.formats.provider_parts import read_part
 from memdb.formats.source import BLOCK_BYTES
-from memdb.models.messages import ROLES
+from memdb.models.messages import ROLES, role_of
 from memdb.models.record import Record
 from memdb.text.parts import text_value
 from memdb.transfer.lines import Item, any_time, left_out

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import CIRCULAR, EMPTY, Format, elements, groups
 from memdb.formats.imports.threads import in_order, message_before, newest_last, parents_of, way_to
-from memdb.formats.provider_messages import role_of
+from memdb.models.messages import role_of
 from memdb.transfer.lines import Item, any_time, left_out
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from memdb.errors import InvalidInput
 from memdb.formats.documents import COLUMNS as OWN_COLUMNS
 from memdb.formats.documents import KEYWORD_MARK, OLD, unguarded
 from memdb.formats.imports.base import MISSHAPEN, Format, groups, read_bytes, refused
-from memdb.formats.provider_messages import role_of
 from memdb.formats.source import BOM, MAX_ELEMENT_BYTES
-from memdb.models.messages import ROLES
+from memdb.models.messages import ROLES, role_of
 from memdb.models.record import Record
 from memdb.transfer.entries import derived_uid
 from memdb.transfer.lines import REFUSALS, Item, any_time, left_out

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import InvalidInput
 from memdb.formats.imports.base import Format, groups
-from memdb.formats.provider_messages import read_messages, role_of
+from memdb.formats.provider_messages import read_messages
 from memdb.formats.source import parse_line
 from memdb.models.ids import made_id
+from memdb.models.messages import role_of
 from memdb.text.validate import int_value
 from memdb.transfer.lines import EXPORT_VERSION, Item, any_time, located
 

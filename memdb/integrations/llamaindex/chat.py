@@ -23,9 +23,10 @@ from memdb.adapters.batches import is_key
 from memdb.adapters.json_forms import is_plain, json_of
 from memdb.errors import InvalidInput
 from memdb.formats.originals import original_part, parts_with_text
-from memdb.formats.provider_messages import keep_whole, role_of
+from memdb.formats.provider_messages import keep_whole
 from memdb.formats.provider_parts import read_part
 from memdb.formats.turns import own_form
+from memdb.models.messages import role_of
 from memdb.text.parts import content_text, json_text, kind_of, part_text
 from memdb.text.validate import fit_value, int_value
 

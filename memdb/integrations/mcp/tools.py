@@ -15,9 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from memdb.errors import LET_THROUGH, AlreadyExists, InvalidInput, NotFound
-from memdb.formats.provider_messages import role_of
 from memdb.models.items import path_of
-from memdb.models.messages import Piece
+from memdb.models.messages import Piece, role_of
 from memdb.models.record import Record
 from memdb.models.types import Kind
 from memdb.text.sanitize import quoted
