@@ -57,10 +57,18 @@ class AbsentClient(pytest.Directory):
 
 
 def _missing(folder: Path) -> str:
-    client = folder.name.removeprefix(PREFIX)
-    if not folder.name.startswith(PREFIX):
-        return ""
-    return ", ".join(name for name in PACKAGES[client] if not is_installed(name))
+    is_client = folder.name.startswith(PREFIX)
+    return _packages_missing(folder.name.removeprefix(PREFIX)) if is_client else ""
+
+
+def _packages_missing(client: str) -> str:
+    return ", ".join(name for name in PACKAGES.get(client, ()) if not is_installed(name))
+
+
+@pytest.fixture
+def packages_missing() -> Callable[[str], str]:
+    """Return a function that names the packages of a client that are not installed."""
+    return _packages_missing
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
