@@ -37,7 +37,7 @@ test: $(STAMP)
 
 # Encryption, and tests of every day over encrypted files: the cipher takes the place of apsw.
 encrypted: .venv-encrypted/.installed
-	.venv-encrypted/bin/python -m pytest tests/engine/test_cipher.py tests/sync/test_encrypted.py $(if $(filter no,$(SLOW)),-m "not slow")
+	.venv-encrypted/bin/python -m pytest tests/engine/test_cipher.py tests/engine/test_sqlite_release.py tests/sync/test_encrypted.py $(if $(filter no,$(SLOW)),-m "not slow")
 	MEMDB_KEY_FILE=.venv-encrypted/test.key .venv-encrypted/bin/python -m pytest -m "not slow" \
 	  -n $(WORKERS) tests/conversations tests/context tests/jobs
 
