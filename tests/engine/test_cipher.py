@@ -398,3 +398,30 @@ def test_commands_take_the_key_from_a_file(safe: str, tmp_path: Path) -> None:
         CliRunner().invoke(cli, ["info", safe], prog_name="memdb").exit_code == FileError.exit_code
     )
     assert texts(f"{safe}.plain", "") == texts(safe, OTHER) == texts(plain, "")
+
+
+@needs_cipher
+def test_a_page_is_read_only_in_its_place(safe: str) -> None:
+    """A changed or moved page yields no other text; an earlier one of the place yields its own."""
+    size, said = 4096, []
+    for text in ("We fly in May.", "We fly in June."):
+        with open_file(safe) as db:
+            chat = db.scope("ann").session("trip")
+            chat.edit(1, text) if chat.last_seq else chat.append("user", text)
+        said.append(Path(safe).read_bytes())
+    before, now = said
+    places = [at for at in range(0, len(now), size) if before[at:][:size] != now[at:][:size]]
+
+    def read(at: int, page: bytes) -> str:
+        """Return the text of the file with another page at a place, "" for an error."""
+        Path(safe).write_bytes(now[:at] + page + now[at + size :])
+        try:
+            with open_file(safe, mode="read") as db:
+                return db.scope("ann").session("trip").last(1)[0].text
+        except memdb.MemDBError:
+            return ""
+
+    june = {"", "We fly in June."}
+    assert {read(at, bytes([one ^ 1 for one in now[at:][:size]])) for at in places} == june
+    assert {read(at, now[at - size :][:size]) for at in places if at} == june
+    assert "We fly in May." in {read(at, before[at:][:size]) for at in places}
