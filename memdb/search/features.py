@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.embeddings.static_model import near_rows, rows_of, words_of
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.record import Record
-from memdb.search.candidates import strongest
+from memdb.search.candidates import NEIGHBOURS, base_scales, strongest
 from memdb.search.date_score import DateScorer
 from memdb.text.resources import compiled
 from memdb.text.terms import count_words
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.facts.calendar import DaySpan
-    from memdb.search.candidates import Candidates, Lexical, Row, Traits
+    from memdb.search.candidates import Candidates, Row, Traits
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
     from memdb.text.terms import Term
@@ -58,18 +58,8 @@ Source: bench/recall.py on two conversations of LoCoMo, nDCG@10 of 30, 60, 100 a
 SIMILAR_FLOOR = 0.3
 """Cosine from which on a word is similar."""
 
-SPREADS = {
-    "question_before": 0.8,
-    "before": 0.4,
-    "after": 0.3,
-    "two_before": 0.3,
-    "two_after": 0.2,
-}
-"""
-Where a word stands that a message lacks, and what it counts for there.
-
-That decides which of two places counts. A question is a question of another author.
-"""
+SPREADS = {"question_before": 0.8} | {name: share for name, _, share, _ in NEIGHBOURS}
+"""What a word beside a message counts. A question before it is one of another author."""
 
 STEEPNESS = 0.6
 """How fast a word says less in a message of more than `TURN_WORDS`, see the module."""
@@ -271,7 +261,6 @@ def read_features(
     columns["similar"] = _similar(words, chat, near)
     columns["words"] = columns["held"]
     assistance = _assistance(chat)
-    covered = _covered(columns, candidates.lexical, weights.cover * (1 - assistance))
     short = chat.traits["short"]
     if min(short, default=1.0) < 1.0:
         for name in ("words", "similar", *SPREADS):
@@ -280,7 +269,9 @@ def read_features(
     columns["cosine"] = [near_by.get(key, 0.0) for key in ids]
     highest = max(near_by.values(), default=1.0)
     columns["near"] = [value / highest for value in columns["cosine"]]
-    parts = _base_parts(columns, weights.lexical_share, covered)
+    held = sum(weight for _, weight, _ in words)
+    least = weights.cover * (1 - assistance) * candidates.lexical.every_word / (held or 1.0)
+    parts = _base_parts(columns, weights.lexical_share, least)
     columns["base"] = weighted_sum(columns, parts)
     base = dict(candidates.fused.score) if candidates.fused is not None else {}
     base.update(zip(ids, columns["base"], strict=True))
@@ -351,8 +342,9 @@ def _places(lent: Mapping[int, float], key: int, *, is_reply: bool) -> list[Plac
     Each has the value of a word there, the offset of the id, the name of the feature, and the share
     that is lent.
     """
-    before = "question_before" if is_reply else "before"
-    offsets = ((-1, before), (1, "after"), (-2, "two_before"), (2, "two_after"))
+    offsets = [(-distance, name) for name, distance, *_ in NEIGHBOURS]
+    if is_reply:
+        offsets[0] = -1, "question_before"
     shares = ((offset, name, lent.get(key + offset, 1.0)) for offset, name in offsets)
     return sorted(
         ((SPREADS[name] * share, offset, name, share) for offset, name, share in shares),
@@ -491,29 +483,16 @@ def _near_rows(
     return found
 
 
-def _covered(columns: Columns, lexical: Lexical, cover: float) -> float:
-    """Return the part of their share that the words count, see `Weights.cover`: 0 to 1."""
-    held = sum(weight for _, weight, _ in lexical.words())
-    least = cover * lexical.every_word
-    if not held or not least:
-        return 1.0
-    most = max(weighted_sum(columns, {"words": 1.0, "similar": 1.0, **SPREADS}), default=0.0)
-    return min(most * held / least, 1.0)
-
-
-def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, float]:
+def _base_parts(columns: Columns, share: float, least: float) -> dict[str, float]:
     """
-    Return each feature's part in `base`: words and meaning together, at most 1.
+    Return each feature's part in `base`: words and meaning together, see `base_scales`.
 
-    The result is what a message lends to its neighbours. The words count *covered* of their
-    *share*.
+    The result is what a message lends to its neighbours.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
-    most = max(weighted_sum(columns, parts), default=0.0) or 1.0
-    if not any(columns["near"]):
-        share = covered = 1.0
-    scale = covered * share / most
-    return {**{name: scale * part for name, part in parts.items()}, "near": 1 - share}
+    most = max(weighted_sum(columns, parts), default=0.0)
+    of_words, of_near = base_scales(most, max(columns["near"], default=0.0), share, least)
+    return {**{name: of_words * part for name, part in parts.items()}, "near": of_near}
 
 
 def weighted_sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:

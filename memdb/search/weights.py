@@ -25,9 +25,7 @@ class Weights(Record):
         cover: Share of the query's words that the best row must contain for words to count in full.
             If it contains less, they count less. Words that no row contains count as words of the
             query too. The share is lower in a chat with an assistant. Source: ADR-0019.
-        context: Share of a query word's score for a message without it, by the distance to a
-            message that has it. Positive means before, negative after. Used to choose candidates.
-        previous, next: Share of a neighbour's base score that is added.
+        neighbours: Whether candidates are also chosen by the messages beside them.
         month, day: Bonus for the date of a message. `month`: the query names its month or year, or
             a relative time around it. `day`: the query names its day, absolutely or relatively.
         bound: Bonus within a bound in the query, such as "before May", which may include half of
@@ -51,9 +49,7 @@ class Weights(Record):
     arm: int = 200
     lexical_share: float = 0.7
     cover: float = 0.0
-    context: tuple[tuple[int, float], ...] = ((1, 0.5), (-1, 0.3), (2, 0.3), (-2, 0.2))
-    previous: float = 0.15
-    next: float = 0.1
+    neighbours: bool = True
     month: float = 0.5
     day: float = 1.0
     bound: float = 0.3
@@ -70,13 +66,13 @@ class Weights(Record):
 MESSAGES = Weights()
 """The ranking of messages."""
 
-DOCUMENTS = MESSAGES.replace(lexical_share=0.5, cover=0.5, context=(), previous=0.0, next=0.0)
+DOCUMENTS = MESSAGES.replace(lexical_share=0.5, cover=0.5, neighbours=False)
 """The ranking of entries: documents have no neighbours."""
 
 STATIC_MODEL = "static-en-1"
 
 BY_TABLE = {
-    "words": MESSAGES.replace(table="words"),
+    "words": MESSAGES.replace(table="words", lexical_share=1.0),
     "static": MESSAGES,
     "sentence": MESSAGES.replace(table="sentence", lexical_share=0.5, cover=1.0),
 }
