@@ -134,13 +134,16 @@ def _worth_keeping(text: str, role: str, frame: float) -> list[Learnt]:
         before, count = "", len(found)
         for whole_sentence in paragraph:
             sentence = stated(whole_sentence, role)
+            if is_question(sentence):
+                before = sentence
+                continue
             matter = without_opening(sentence, role)
             ordered = role == "user" and "remember" in marks(sentence)
             share = worth(head_shares("says", matter, role)[FACT], frame)
             leans, is_fragment = leans_on_another(matter)
             whole = f"{before} {sentence}" if before and leans else sentence
             says_enough = not is_fragment or (bool(before) and not leans_on_another(whole)[1])
-            if (ordered or (share >= least and says_enough)) and not is_question(sentence):
+            if ordered or (share >= least and says_enough):
                 found.append(Learnt(whole, category_of(matter, role), 1.0 if ordered else share))
             before = sentence
         if len(found) == count and not _greets(paragraph):
