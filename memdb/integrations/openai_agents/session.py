@@ -78,9 +78,15 @@ LEAST_BYTES = 16
 
 
 class Known(NamedTuple):
-    """An answer: the items as bytes, and the seq of the newest message, 0 if there is none."""
+    """
+    An answer: the items as bytes, and the seq of the newest message, 0 if there is none.
 
-    mark: ChangeMark
+    It holds for the moment of a mark, whose stamp is None if it was not read since an own commit.
+    """
+
+    stamp: int | None
+    commits: int
+    others: int | None
     newest: int
     copies: list[bytes]
 
@@ -95,8 +101,18 @@ class Answers:
 
     def get(self, db: MemDB, chat: Hashable, most: int | None) -> list[Item] | None:
         """Return a cached answer that is valid now, or None; never waits."""
-        known = self._known.get((chat, most))
-        if known is None or known.mark.stamp != HostFile(db).stamp():
+        key, file = (chat, most), HostFile(db)
+        known = self._known.get(key)
+        if known is None:
+            return None
+        if known.stamp is None:  # nobody may have written but those that were noted
+            now = file.mark()
+            if now is None or (now.commits, now.others) != (known.commits, known.others):
+                return None
+            with self._lock:
+                if self._known.get(key) is known:
+                    self._known[key] = known._replace(stamp=now.stamp)
+        elif known.stamp != file.stamp():
             return None
         return [marshal.loads(one) for one in known.copies]  # noqa: S302 (our own)
 
@@ -113,7 +129,8 @@ class Answers:
         with self._lock:
             self._known.pop((chat, most), None)
             if mark is not None and copies is not None:
-                self._known[chat, most] = Known(mark, newest, copies)
+                known = Known(mark.stamp, mark.commits, mark.others, newest, copies)
+                self._known[chat, most] = known
                 if len(self._known) > MAX_KEPT:
                     self._known.pop(next(iter(self._known)), None)
 
@@ -121,30 +138,23 @@ class Answers:
         """
         Note that this thread has just added *items*, of the messages of *span*.
 
-        The cache is extended only if nothing else can have changed. No one else committed, and no
-        seq is in between. This open file committed at most once (not at all if the transaction
-        was noted before).
+        The cache is extended only if nothing else can have changed. No seq is in between. This open
+        file committed at most once (not at all if the transaction was noted before). `get` finds
+        out whether anyone else committed, because asking now would delay every append.
         """
         with self._lock:
-            self._extend(db, chat, span, items)
-
-    def _extend(
-        self, db: MemDB, chat: Hashable, span: tuple[int, int], items: Iterable[Item]
-    ) -> None:
-        keys = [key for key in self._known if key[0] == chat]
-        if not keys:
-            return
-        now = HostFile(db).mark()
-        new = _copies(items, MAX_KEPT_BYTES)
-        for key in keys:
-            mark, newest, copies = self._known.pop(key)
-            if now is None or now.others is None or new is None:
-                continue
-            is_only = now.commits - mark.commits <= 1
-            if is_only and (newest + 1, mark.others) == (span[0], now.others):
-                copies = _newest(copies + new, key[1])
+            keys = [key for key in self._known if key[0] == chat]
+            if not keys:
+                return
+            commits, new = HostFile(db).commits, _copies(items, MAX_KEPT_BYTES)
+            for key in keys:
+                known = self._known.pop(key)
+                is_only = commits - known.commits <= 1 and known.newest + 1 == span[0]
+                if not is_only or known.others is None or new is None:
+                    continue
+                copies = _newest(known.copies + new, key[1])
                 if sum(map(len, copies)) <= MAX_KEPT_BYTES:
-                    self._known[key] = Known(now, span[1], copies)
+                    self._known[key] = Known(None, commits, known.others, span[1], copies)
 
     def clear(self) -> None:
         """Forget everything."""
