@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memdb.models.record import Record
 from memdb.records import messages as message_records
-from memdb.sync.clock import NOTHING, Word, beats
+from memdb.sync.clock import NO_CHANGE, Change, wins
 from memdb.sync.folder import Refused, is_a
 from memdb.sync.outgoing import thing_of
 from memdb.tables import synced
@@ -39,7 +39,7 @@ CHUNK_LINES = 2000
 ADDED = ("kind", "stamp", "after")
 NO_SEQS = {"last_seq": 0}
 
-# Of these a line that is not the last word may add something to the thing that is here.
+# Of these a line that is not the last change may add something to the thing that is here.
 UNITES = ("session", "branch", "entry")
 
 # Fields without which a line is damaged, by kind. An import checks the others.
@@ -163,9 +163,9 @@ READERS = {
 }
 
 
-def word_of(line: Line) -> Word:
+def change_of(line: Line) -> Change:
     """Return what a line says of its thing."""
-    return Word(line.get("stamp", 0))
+    return Change(line.get("stamp", 0))
 
 
 def read_chunk(services: TransferServices, owner: ScopeRef, chunk: Chunk) -> dict[int, Any]:
@@ -218,8 +218,8 @@ def _list_due(services: TransferServices, owner: ScopeRef, chunk: Chunk) -> set[
             known = synced.known(tx, kind, scope_no, things)
             for line, thing in zip(groups[kind], things, strict=True):
                 told = known.get(thing)
-                word = NOTHING if told is None else Word(told.stamp, told.gone)
-                if kind in UNITES or beats(kind, word_of(line), word):
+                change = NO_CHANGE if told is None else Change(told.stamp, told.gone)
+                if kind in UNITES or wins(kind, change_of(line), change):
                     due.add(id(line))
     return due
 

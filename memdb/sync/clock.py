@@ -5,8 +5,8 @@ A stamp is one integer: milliseconds, then a counter of 8 bits, then 12 bits of 
 decide between equal times. A device never makes a stamp below one that it has read, so a change
 that saw another one always counts as the later one.
 
-A word is a device's last statement about a thing: that it exists, or that it was deleted. The
-result is the same in whatever order words arrive, and however often each of them arrives.
+A change of a thing is that a device stored it, or deleted it. The result is the same in whatever
+order changes arrive, and however often each of them arrives.
 """
 
 from __future__ import annotations
@@ -50,31 +50,31 @@ def ms_of(stamp: int) -> int:
     return stamp >> MS_SHIFT
 
 
-# That one of these is gone is the last word, however late another device changed it.
+# That one of these is gone is the last change, however late another device changed it.
 UNITED = ("message", "version", "artifact")
 
 
-class Word(Record):
-    """The last word of a thing, and its time; *gone*: 0, 1 if it was deleted, 2 if forgotten."""
+class Change(Record):
+    """The last change of a thing, and its time; *gone*: 0, 1 if it was deleted, 2 if forgotten."""
 
     stamp: int
     gone: int = 0
 
 
-NOTHING = Word(-1)
+NO_CHANGE = Change(-1)
 
-# Of a thing that was changed here and not told: the next segment tells it, later than all else.
-UNTOLD = 1 << 63
-
-
-def beats(kind: str, word: Word, other: Word) -> bool:
-    """Return whether *word* replaces *other*: the later one does, unless one of them is final."""
-    return _rank(kind, word) > _rank(kind, other)
+# Of a thing that was changed here after the last segment: the next one sends it, later than others.
+UNSENT = 1 << 63
 
 
-def _rank(kind: str, word: Word) -> tuple[int, int, int]:
-    is_last = word.gone > 0 and (kind in UNITED or (kind == "entry" and word.gone > 1))
-    return word.gone if is_last else 0, word.stamp, word.gone
+def wins(kind: str, change: Change, other: Change) -> bool:
+    """Return whether *change* replaces *other*: the later one does, unless one of them is final."""
+    return _rank(kind, change) > _rank(kind, other)
+
+
+def _rank(kind: str, change: Change) -> tuple[int, int, int]:
+    is_last = change.gone > 0 and (kind in UNITED or (kind == "entry" and change.gone > 1))
+    return change.gone if is_last else 0, change.stamp, change.gone
 
 
 def history_of(

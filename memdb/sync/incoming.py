@@ -1,8 +1,8 @@
 """
 Merge the changes in a segment of another device.
 
-For each thing the later word by its stamp wins; messages and versions are united. Lines come in as
-those of an import do (`memdb.sync.chunks` reads them), so what is indexed and linked there is so
+For each thing the later change by its stamp wins; messages and versions are united. Lines come in
+as those of an import do (`memdb.sync.chunks` reads them), so what is indexed and linked there is so
 here.
 """
 
@@ -36,8 +36,8 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
-from memdb.sync.chunks import UNITES, read_chunk, word_of
-from memdb.sync.clock import MS_SHIFT, NOTHING, UNTOLD, Word, beats, history_of, ms_of
+from memdb.sync.chunks import UNITES, change_of, read_chunk
+from memdb.sync.clock import MS_SHIFT, NO_CHANGE, UNSENT, Change, history_of, ms_of, wins
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
 from memdb.tables import artifacts, entries, entry_history, items, jobs, sessions, state, synced
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
 # Fields of an entry's line that are derived here.
 DERIVED = ("bigrams", "spans", "superseded_by")
 
-UNSAID = -1  # no version of a thing, so that it is sent
+NO_VERSION = -1  # no version of a thing, so that it is sent
 
-SAID_OF_SESSION = ("created_ms", "updated_ms", "title", "metadata")
+SESSION_FIELDS = ("created_ms", "updated_ms", "title", "metadata")
 
 
 class Merge:
@@ -119,7 +119,7 @@ class Merge:
             _ChunkWriter(self, tx, None, scope_no, {}).settle({(key, session_only, session)})
 
     def end_segment(self, tx: Tx) -> None:
-        """Move branches to the places in their last words; all messages of the segment are here."""
+        """Move branches to the places of their last changes, when all messages are here."""
         while self.places:
             session, places = self.places.popitem()
             if sessions.identity(tx, session) is not None:
@@ -138,7 +138,7 @@ class Merge:
         """
         Move the messages and branches of a session to where they belong.
 
-        If that moves a branch away from the place in its last word, the next segment sends it
+        If that moves a branch away from the place in its last change, the next segment sends it
         again. It stays there when its messages are removed, and other devices may never have had
         them.
         """
@@ -148,7 +148,7 @@ class Merge:
         moved = tree.moved - self.places.get(tree.session, {}).keys()
         things = [thing_hash(name, branch) for branch in moved]
         known = synced.known(tx, "branch", scope_no, things)
-        rows = [(thing, UNSAID, 0, one.stamp) for thing, one in known.items() if not one.gone]
+        rows = [(thing, NO_VERSION, 0, one.stamp) for thing, one in known.items() if not one.gone]
         synced.put(tx, "branch", scope_no, rows)
 
     def tree(self, tx: Tx, session: int) -> Tree:
@@ -173,28 +173,30 @@ class Merge:
         self.refused[f"{kind}: {error}"] += 1
 
 
-class Stand(Record):
+class Present(Record):
     """
     The present state of a thing in this file.
 
     Attributes:
-        word: Its last word.
+        change: Its last change.
         place: Its place; None if it is absent.
-        is_outdated: Whether the incoming line is a later word.
+        is_outdated: Whether the incoming line is a later change.
     """
 
-    word: Word
+    change: Change
     place: int | str | None
     is_outdated: bool = False
 
 
-def _stand(known: Known | None, version: int | None, place: int | str | None = None) -> Stand:
+def _present_of(
+    known: Known | None, version: int | None, place: int | str | None = None
+) -> Present:
     is_gone = version is None
     if known is None and is_gone:
-        return Stand(NOTHING, None)
+        return Present(NO_CHANGE, None)
     if known is not None and (is_gone if known.gone else version == known.version):
-        return Stand(Word(known.stamp, known.gone), place)
-    return Stand(Word(UNTOLD, int(is_gone)), place)
+        return Present(Change(known.stamp, known.gone), place)
+    return Present(Change(UNSENT, int(is_gone)), place)
 
 
 class _ChunkWriter:
@@ -231,11 +233,13 @@ class _ChunkWriter:
         known = self._known(kind, things)
         return {thing: one.stamp for thing, one in known.items()} | self._touched.get(kind, {})
 
-    def _stands(self, kind: str, things: list[int]) -> dict[int, Stand]:
+    def _present(self, kind: str, things: list[int]) -> dict[int, Present]:
         """Return the present state of each of *things*."""
         known = self._known(kind, things)
         here = synced.here(self._tx, kind, self._scope_no, things)
-        return {thing: _stand(known.get(thing), *here.get(thing, (None, None))) for thing in things}
+        return {
+            thing: _present_of(known.get(thing), *here.get(thing, (None, None))) for thing in things
+        }
 
     def _touch(self, kind: str, thing: int, stamp: int) -> None:
         self._touched.setdefault(kind, {})[thing] = stamp
@@ -252,14 +256,14 @@ class _ChunkWriter:
                 self._remove_kind(kind, by_kind[kind])
 
     def _remove_kind(self, kind: str, lines: list[Line]) -> None:
-        stands = self._stands(kind, [line["thing"] for line in lines])
+        here = self._present(kind, [line["thing"] for line in lines])
         rows, doomed = [], []
         for line in lines:
-            thing, word = line["thing"], Word(line["stamp"], 2 if line.get("forgotten") else 1)
-            if beats(kind, word, stands[thing].word):
-                rows.append((thing, 0, word.gone, word.stamp))
-                if stands[thing].place is not None:
-                    doomed.append((stands[thing].place, word.gone > 1))
+            thing, change = line["thing"], Change(line["stamp"], 2 if line.get("forgotten") else 1)
+            if wins(kind, change, here[thing].change):
+                rows.append((thing, 0, change.gone, change.stamp))
+                if here[thing].place is not None:
+                    doomed.append((here[thing].place, change.gone > 1))
         synced.put(self._tx, kind, self._scope_no, rows)
         if doomed:
             self._merge.counts[f"{kind}_removed"] += len(doomed)
@@ -295,7 +299,10 @@ class _ChunkWriter:
     def remove_entry(self, doomed: list[tuple[int, bool]]) -> None:
         """Remove entries; others with their keys may become current then."""
         keys = set()
-        for entry_id, _ in doomed:  # it states its key no longer; others that do may stand then
+        for (
+            entry_id,
+            _,
+        ) in doomed:  # it states its key no longer; others that do may be current then
             row = entries.row(self._tx, entry_id)
             if row["key"] is not None:
                 self._step_back(entry_id)
@@ -342,7 +349,7 @@ class _ChunkWriter:
     # What is new or changed.
 
     def _each(
-        self, kind: str, lines: list[Line], write: Callable[[Line, Any, Stand], None]
+        self, kind: str, lines: list[Line], write: Callable[[Line, Any, Present], None]
     ) -> None:
         """
         Write each line whole, or not at all with a reason.
@@ -351,35 +358,35 @@ class _ChunkWriter:
             write: Takes a line, its parsed form, and the present state here.
         """
         things = [thing_of(kind, line) for line in lines]
-        stands = self._stands(kind, things)
+        here = self._present(kind, things)
         for line, thing in zip(lines, things, strict=True):
-            stand = stands[thing]
-            stand = stand.replace(is_outdated=beats(kind, word_of(line), stand.word))
-            if not stand.is_outdated and not (kind in UNITES and stand.place is not None):
+            present = here[thing]
+            present = present.replace(is_outdated=wins(kind, change_of(line), present.change))
+            if not present.is_outdated and not (kind in UNITES and present.place is not None):
                 continue
             read = self._read[id(line)]
             try:
                 if isinstance(read, Exception):
                     raise read
                 with self._merge.services.db.write():
-                    write(line, read, stand)
+                    write(line, read, present)
             except REFUSALS as error:
                 self._merge.refuse(kind, error)
             else:
-                if stand.is_outdated:
+                if present.is_outdated:
                     self._touch(kind, thing, line["stamp"])
 
     def write_session(self, lines: list[Line]) -> None:
         """Add sessions, and give existing ones the later title and metadata."""
         tx, scope_no = self._tx, self._scope_no
 
-        def write(line: Line, row: Row, stand: Stand) -> None:
-            if stand.place is not None:
-                self._be_same(int(stand.place), row)
-                if stand.is_outdated:
-                    _describe(tx, int(stand.place), row["title"], row["metadata"])
+        def write(line: Line, row: Row, present: Present) -> None:
+            if present.place is not None:
+                self._be_same(int(present.place), row)
+                if present.is_outdated:
+                    _describe(tx, int(present.place), row["title"], row["metadata"])
                 return
-            said = {name: row[name] for name in SAID_OF_SESSION}
+            said = {name: row[name] for name in SESSION_FIELDS}
             session_records.restore(tx, scope_no, line["name"], row["uid"], said)
             self._merge.counts["session_added"] += 1
 
@@ -399,15 +406,15 @@ class _ChunkWriter:
         """Add branches that users made; metadata of forks waits until the forks are here."""
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
-        def write(line: Line, _read: Any, stand: Stand) -> None:
+        def write(line: Line, _read: Any, present: Present) -> None:
             metadata = json_object(line.get("metadata"), "metadata")
             session = self._session(line["session"])
-            if stand.is_outdated or line["stamp"] == stand.word.stamp:
+            if present.is_outdated or line["stamp"] == present.change.stamp:
                 merge.places.setdefault(session, {})[line["name"]] = line["after"]
-            if stand.place is not None:
-                if stand.is_outdated:
-                    sessions.describe(tx, int(stand.place), metadata)
-                    sessions.set_identity(tx, int(stand.place), line["uid"], line["created_ms"])
+            if present.place is not None:
+                if present.is_outdated:
+                    sessions.describe(tx, int(present.place), metadata)
+                    sessions.set_identity(tx, int(present.place), line["uid"], line["created_ms"])
                 return
             tree = merge.tree(tx, session)
             above = next((one for one in line["after"] if one in tree.nodes), None)
@@ -428,9 +435,9 @@ class _ChunkWriter:
     def write_fork(self, line: Line) -> None:
         """Store the later metadata of an existing fork."""
 
-        def write(line: Line, _read: Any, stand: Stand) -> None:
+        def write(line: Line, _read: Any, present: Present) -> None:
             row = sessions.find(self._tx, self._scope_no, line["session"], line["name"])
-            if stand.is_outdated and row is not None:
+            if present.is_outdated and row is not None:
                 sessions.describe(self._tx, row, json_object(line.get("metadata"), "metadata"))
 
         self._each("branch", [line], write)
@@ -448,25 +455,25 @@ class _ChunkWriter:
         tx, merge = self._tx, self._merge
         session = sessions.find(tx, self._scope_no, name)
         tree = None if session is None else merge.tree(tx, session)
-        stands = self._stands_of_messages(tree, lines)
+        changes = self._changes_of_messages(tree, lines)
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
         place = self._scope_no, name
         for line in lines:
-            uid, thing, word = line["uid"], thing_of("message", line), word_of(line)
+            uid, thing, change = line["uid"], thing_of("message", line), change_of(line)
             is_here = tree is not None and uid in tree.nodes
             above = merge.above.get(place)
             if "after" in line:
                 above = None if tree is None else tree.nearest(line["after"], line["seq"])
             # What follows a line that is left out follows what it followed.
             merge.above[place] = uid if is_here else above
-            if not beats("message", word, stands[thing]):
+            if not wins("message", change, changes[thing]):
                 continue
             read = self._read[id(line)]
             if isinstance(read, Exception):
                 merge.refuse("message", read)
                 continue
-            self._touch("message", thing, word.stamp)
+            self._touch("message", thing, change.stamp)
             if tree is not None and is_here:
                 self._edit(tree.rows[str(tree.nodes[uid].row)] | tree.nodes[uid].seq, read)
                 continue
@@ -486,15 +493,17 @@ class _ChunkWriter:
         self._place(tree, fresh)
         merge.keep_tree(tx, session)
 
-    def _stands_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Word]:
-        """Return what `_stands` returns for messages, without reading all of them."""
+    def _changes_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Change]:
+        """Return what `_present` returns for messages, without reading all of them."""
         known = self._known("message", [thing_of("message", line) for line in lines])
         nodes = {} if tree is None else tree.nodes
         here = [nodes[line["uid"]] for line in lines if line["uid"] in nodes]
         ids = [] if tree is None else [tree.rows[str(node.row)] | node.seq for node in here]
         versions = synced.message_versions(self._tx, ids)
         things = [thing_of("message", line) for line in lines]
-        return {thing: _stand(known.get(thing), versions.get(thing)).word for thing in things}
+        return {
+            thing: _present_of(known.get(thing), versions.get(thing)).change for thing in things
+        }
 
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
         """Store messages in the rows of their tree."""
@@ -532,10 +541,10 @@ class _ChunkWriter:
         """Add summaries of a model where no model here made one."""
         tx, target = self._tx, self._target()
 
-        def write(_line: Line, row: Row, stand: Stand) -> None:
+        def write(_line: Line, row: Row, present: Present) -> None:
             name = place_name(row)
             session = target.find_session(tx, name)
-            if session is not None and stand.place is None:
+            if session is not None and present.place is None:
                 target.sessions[name] = TargetSession(session, own=True, fresh=False)
                 others.write_summaries(target, tx, [row])
 
@@ -550,23 +559,23 @@ class _ChunkWriter:
         """
         tx, scope_no, merge = self._tx, self._scope_no, self._merge
 
-        def write(_line: Line, item: Item, stand: Stand) -> None:
+        def write(_line: Line, item: Item, present: Present) -> None:
             row = dict(item.fields)
             del row["rejected"], row["superseded_by"]
             row = _placed(tx, scope_no, row)
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
             is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
-            if is_open:  # `settle` lets the last one stand
+            if is_open:  # `settle` makes the last one current
                 row["active"] = 0
-            if stand.place is None:
+            if present.place is None:
                 entry_id = entry_writer.restore(tx, scope_no, row, [], merge.services.db.ids)
             else:
-                entry_id = int(stand.place)
-            merge.counts["entry_added" if stand.place is None else "entry_changed"] += (
-                stand.is_outdated
+                entry_id = int(present.place)
+            merge.counts["entry_added" if present.place is None else "entry_changed"] += (
+                present.is_outdated
             )
-            self._unite(entry_id, row, versions, stand)
-            if stand.is_outdated and is_open:
+            self._unite(entry_id, row, versions, present)
+            if present.is_outdated and is_open:
                 self._opened.add(entry_id)
             if row["key"] is not None:
                 self._keys.add((row["key"], row["session_only"], row["session_id"]))
@@ -576,59 +585,59 @@ class _ChunkWriter:
     def write_link(self, lines: list[Line]) -> None:
         """Set the successors of entries; an absent one is left out."""
 
-        def write(line: Line, _read: Any, stand: Stand) -> None:
+        def write(line: Line, _read: Any, present: Present) -> None:
             span = scope_range(self._scope_no)
             found = entries.find_uids(self._tx, *span, [line["uid"], line["newer"]])
-            if stand.is_outdated and len(found) > 1:
+            if present.is_outdated and len(found) > 1:
                 old = existing(entries.find(self._tx, found[line["uid"]]), "entries")
                 if old.valid_to_ms is not None:
                     entries.link(self._tx, old.id, found[line["newer"]])
 
         self._each("link", lines, write)
 
-    def _unite(self, entry_id: int, came: Line, versions: list[Line], stand: Stand) -> None:
+    def _unite(self, entry_id: int, came: Line, versions: list[Line], present: Present) -> None:
         """
         Write all old versions of an entry that two devices know, in the order of storing.
 
         Args:
-            came: The other device's version; it becomes history unless *stand* is outdated.
+            came: The other device's version; it becomes history unless *present* is outdated.
             versions: The old versions in the segment.
         """
-        wins = stand.is_outdated and stand.place is not None
+        is_newer = present.is_outdated and present.place is not None
         tx, uid = self._tx, came["uid"]
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
-        old = {**(now if wins else came), "reason": "update"}
-        if wins:
+        old = {**(now if is_newer else came), "reason": "update"}
+        if is_newer:
             columns = {name: came[name] for name in entries.SET_FIELDS if name in came}
             columns = {name: one for name, one in columns.items() if name not in DERIVED}
             if came["valid_to_ms"] is None:  # it states its fact again
                 columns["superseded_by"] = None
             entry_writer.update(tx, entry_id, "update", **columns)
             now = came
-        told = [(_said(uid, one), {**one, "active": 1}) for one in (*versions, old)]
-        here = [(_said(uid, one), one) for one in entry_history.rows(tx, entry_id)]
+        told = [(_thing_of_version(uid, one), {**one, "active": 1}) for one in (*versions, old)]
+        here = [(_thing_of_version(uid, one), one) for one in entry_history.rows(tx, entry_id)]
         known = self._known("version", [thing for thing, _ in (*told, *here)])
         gone = [thing for thing, one in known.items() if one.gone]
         kept = _write_history(tx, entry_id, [*told, *here], now, gone)
         new = {*kept} - {thing for thing, _ in here}
-        if stand.is_outdated:
+        if present.is_outdated:
             for thing in new:
                 self._touch("version", thing, 0)
-        else:  # told again with what stands: who removed the entry meanwhile lacks them
-            rows = [(thing, UNSAID, 0, 0) for thing in new]
+        else:  # sent again with the entry: who removed that meanwhile lacks them
+            rows = [(thing, NO_VERSION, 0, 0) for thing in new]
             synced.put(tx, "version", self._scope_no, rows)
 
     def write_artifact(self, lines: list[Line]) -> None:
         """Add or rename versions of artifacts, which `finish` puts in order."""
         tx, target = self._tx, self._target()
 
-        def write(line: Line, read: Item, stand: Stand) -> None:
+        def write(line: Line, read: Item, present: Present) -> None:
             place = target.place_of(tx, read.fields["session"], read.fields["name"])
-            if stand.place is None:
+            if present.place is None:
                 artifact_lines.write_artifacts(target, tx, [read])
             else:
-                session_no, name, version = json.loads(str(stand.place))
+                session_no, name, version = json.loads(str(present.place))
                 before = Place(self._scope_no, session_no, name)
                 artifact_records.move(tx, before, version, place, ms_of(line["stamp"]))
                 self._places.setdefault(before, {})
@@ -642,8 +651,8 @@ class _ChunkWriter:
         """Store items; of two values of one key the later one wins."""
         target = self._target()
 
-        def write(_line: Line, read: others.ItemLine, stand: Stand) -> None:
-            self._make_room("item", stand)
+        def write(_line: Line, read: others.ItemLine, present: Present) -> None:
+            self._make_room("item", present)
             others.write_items(target, self._tx, [read])
 
         self._each("item", lines, write)
@@ -652,15 +661,15 @@ class _ChunkWriter:
         """Store values of state; of two values of one key the later one wins."""
         target = self._target()
 
-        def write(_line: Line, read: StateRow, stand: Stand) -> None:
-            self._make_room("state", stand)
+        def write(_line: Line, read: StateRow, present: Present) -> None:
+            self._make_room("state", present)
             others.write_state(target, self._tx, [read])
 
         self._each("state", lines, write)
 
-    def _make_room(self, kind: str, stand: Stand) -> None:
-        if stand.place is not None:
-            KINDS[kind].remove(self, [(stand.place, False)])
+    def _make_room(self, kind: str, present: Present) -> None:
+        if present.place is not None:
+            KINDS[kind].remove(self, [(present.place, False)])
         self._merge.counts[f"{kind}_changed"] += 1
 
     # What follows from all of it.
@@ -685,7 +694,7 @@ class _ChunkWriter:
                 here = synced.here(tx, kind, scope_no, stamps)
                 versions = {thing: version for thing, (version, _) in here.items()}
             if kind == "link":  # one that could not be made counts as removed here
-                versions = {thing: versions.get(thing, UNSAID) for thing in stamps}
+                versions = {thing: versions.get(thing, NO_VERSION) for thing in stamps}
             rows = [(thing, versions[thing], 0, stamps[thing]) for thing in versions]
             synced.put(tx, kind, scope_no, rows)
 
@@ -725,11 +734,11 @@ class _ChunkWriter:
             }
             last = max(rank, key=rank.__getitem__, default=0)
             for entry_id, *_, active, before, _ in sorted(found, key=lambda row: row[0] == last):
-                stands = entry_id == last
-                successor = None if stands else last
-                if (active, before) != (int(stands), successor):
+                is_current = entry_id == last
+                successor = None if is_current else last
+                if (active, before) != (int(is_current), successor):
                     entry = existing(entries.find(tx, entry_id), "entries")
-                    entry_writer.set_outcome(tx, entry, active=int(stands), successor=successor)
+                    entry_writer.set_outcome(tx, entry, active=int(is_current), successor=successor)
 
 
 class Kind(Record):
@@ -766,17 +775,19 @@ def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> 
     sessions.describe(tx, session, metadata)
 
 
-def _said(uid: str, row: Line) -> int:
+def _thing_of_version(uid: str, row: Line) -> int:
     """Return the thing that a version of an entry is."""
     return thing_hash(uid, *(row[name] for name in synced.SAID))
 
 
-def drop_said_twice(tx: Tx) -> None:
+def drop_repeated_versions(tx: Tx) -> None:
     """Drop old versions equal to the current one, which were valid for no time."""
     for entry_id in synced.said_twice(tx):
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
-        said = [(_said(now["uid"], one), one) for one in entry_history.rows(tx, entry_id)]
+        said = [
+            (_thing_of_version(now["uid"], one), one) for one in entry_history.rows(tx, entry_id)
+        ]
         _write_history(tx, entry_id, said, now, ())
 
 
@@ -784,12 +795,12 @@ def _write_history(
     tx: Tx, entry_id: int, said: list[tuple[int, Line]], now: Line, gone: Collection[int]
 ) -> list[int]:
     """Store the old versions that `history_of` returns, and return their things."""
-    scope_no, stands = scope_of(entry_id), _said(now["uid"], now)
-    kept = history_of(said, stands, gone)
+    scope_no, current = scope_of(entry_id), _thing_of_version(now["uid"], now)
+    kept = history_of(said, current, gone)
     entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
-    known = synced.known(tx, "version", scope_no, [stands]).get(stands)
+    known = synced.known(tx, "version", scope_no, [current]).get(current)
     if known is not None and not known.gone:  # it is sent again when it is an old one again
-        synced.put(tx, "version", scope_no, [(stands, UNSAID, 0, 0)])
+        synced.put(tx, "version", scope_no, [(current, NO_VERSION, 0, 0)])
     return [thing for thing, _ in kept]
 
 

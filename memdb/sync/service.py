@@ -44,7 +44,7 @@ from memdb.sync.folder import (
     write_partial,
     write_status,
 )
-from memdb.sync.incoming import Merge, drop_said_twice
+from memdb.sync.incoming import Merge, drop_repeated_versions
 from memdb.sync.server import Server, is_url
 from memdb.sync.tree import Tree
 from memdb.tables import sessions, synced
@@ -329,7 +329,7 @@ class FolderSync:
         if is_less:
             self._require_sound()
         with self._db.write() as tx:
-            drop_said_twice(tx)
+            drop_repeated_versions(tx)
         for session in found:  # a branch may leave where nothing is, also if nothing was removed
             with self._db.write() as tx:
                 if sessions.identity(tx, session) is not None:

@@ -19,6 +19,9 @@ PAGES = sorted(
 LINK = re.compile(r"\]\((?!https?:|#)([^)]+)\)")
 QUOTED = re.compile(r"`((?:memdb|tests|bench|docs|examples)/[\w/.-]*)`")
 NAMED = re.compile(r"(?<![\w./-])(?:bench|docs|memdb|tests)/[\w/.-]*\w\.(?:py|md|sql|txt)\b")
+MODULE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)`")  # of memdb, without the package
+DOTTED = re.compile(r"`(memdb(?:\.\w+)+)[`(]")
+CLIENTS = "memdb.integrations."  # their modules need the client's package
 MADE = {"bench/peers/.venvs", "bench/results/"}  # by a command, never committed
 
 
@@ -31,6 +34,17 @@ def test_each_path_in_a_document_exists(page):
 
     assert [one for one in links if not (page.parent / one).exists()] == []
     assert sorted(one for one in places if not (ROOT / one).exists()) == []
+    roots = ROOT, ROOT / "memdb", ROOT / "tests"
+    modules = {one for one in MODULE.findall(text) if not any((at / one).exists() for at in roots)}
+    assert modules == set()
+
+
+@each("page", PAGES)
+def test_each_dotted_name_in_a_document_exists(page):
+    """A module of memdb, or what is in it."""
+    names = {*DOTTED.findall(page.read_text(encoding="utf-8"))}
+
+    assert [one for one in names if not one.startswith(CLIENTS) and resolve(one) is None] == []
 
 
 @each("page", PAGES)

@@ -8,7 +8,7 @@ import pytest
 from simulator import ACTIONS, ALL, BRANCHES, EVERY, FILES, run
 
 from memdb.sync import incoming
-from memdb.sync.clock import NOTHING
+from memdb.sync.clock import NO_CHANGE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_merge_without_clocks_does_not_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where each device lets its own word stand, one of 20 histories shows that they differ."""
-    monkeypatch.setattr(incoming, "beats", lambda _kind, _word, other: other == NOTHING)
+    monkeypatch.setattr(incoming, "wins", lambda _kind, _change, other: other == NO_CHANGE)
     assert any("differs" in str(run(tmp_path / f"{seed}", seed, steps=25)) for seed in range(20))
 
 

@@ -1,4 +1,4 @@
-"""The rule of a merge, by itself: any order of any words comes to one result."""
+"""The rule of a merge, by itself: any order of any changes comes to one result."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from functools import reduce
 from itertools import permutations
 from typing import Any
 
-from memdb.sync.clock import LAST_MS, NOTHING, UNITED, Word, beats, history_of, stamp_of
+from memdb.sync.clock import LAST_MS, NO_CHANGE, UNITED, Change, history_of, stamp_of, wins
 
 KINDS = (*UNITED, "session", "branch", "entry", "item", "state")
 
 
-def _entry_after(words: list[tuple[Word, dict[str, Any]]]) -> tuple[Word, list[tuple[int, str]]]:
-    """Return what stands of an entry and its history after some words of it, one by one."""
-    (stands, now), *others = words
+def _entry_after(
+    changes: list[tuple[Change, dict[str, Any]]],
+) -> tuple[Change, list[tuple[int, str]]]:
+    """Return what stands of an entry and its history after some changes of it, one by one."""
+    (stands, now), *others = changes
     kept = history_of(now["history"], now["thing"], ())
-    for word, said in others:
+    for change, said in others:
         loser = said
-        if beats("entry", word, stands):
-            stands, now, loser = word, said, now
+        if wins("entry", change, stands):
+            stands, now, loser = change, said, now
         kept = history_of([*kept, *said["history"], (loser["thing"], loser)], now["thing"], ())
     return stands, [(thing, one["reason"]) for thing, one in kept]
 
@@ -34,13 +36,13 @@ def test_a_stamp_is_later_than_the_last_and_fits_a_column() -> None:
 
 
 def test_the_word_that_stands_is_the_same_in_any_order() -> None:
-    """Of every kind: later, deleted, forgotten; each word may come twice."""
+    """Of every kind: later, deleted, forgotten; each change may come twice."""
     wrong = []
-    words = [NOTHING, *(Word(stamp, gone) for stamp in (1, 2, 3) for gone in (0, 1, 2))]
+    changes = [NO_CHANGE, *(Change(stamp, gone) for stamp in (1, 2, 3) for gone in (0, 1, 2))]
     for kind in KINDS:
-        for chosen in permutations(words, 3):
+        for chosen in permutations(changes, 3):
             found = {
-                reduce(lambda one, word: word if beats(kind, word, one) else one, order)
+                reduce(lambda one, change: change if wins(kind, change, one) else one, order)
                 for order in permutations([*chosen, chosen[0]])
             }
             if len(found) > 1:
@@ -53,7 +55,7 @@ def test_the_history_of_an_entry_is_the_same_in_any_order() -> None:
     chance, wrong = random.Random(1), []
     for _ in range(300):
         count = chance.randint(2, 4)
-        words = []
+        changes = []
         for number in range(1, count + 1):
             old = chance.sample(range(10, 16), 3)
             history = [
@@ -61,8 +63,10 @@ def test_the_history_of_an_entry_is_the_same_in_any_order() -> None:
                 for one in old
             ]
             said = {"thing": number, "stored_ms": number, "trust": "trusted", "reason": "update"}
-            words.append((Word(number), {**said, "history": history}))
-        found = {str(_entry_after([*order, order[0]])) for order in map(list, permutations(words))}
+            changes.append((Change(number), {**said, "history": history}))
+        found = {
+            str(_entry_after([*order, order[0]])) for order in map(list, permutations(changes))
+        }
         if len(found) > 1:
             wrong.append(found)
     assert wrong == []
