@@ -118,7 +118,7 @@ def import_file(
             is_captured=chosen.is_captured,
             dry_run=dry_run,
         )
-        request = Request(tree, names, session, columns, services.db, importer.refused, user)
+        request = Request(tree, names, session, columns, importer.refused, user)
         total = tree.size_of(names)
         with _noting_what_is_stored(importer):
             for item in _explained(chosen.read(request), importer):

@@ -344,7 +344,7 @@ class Importer:
     def _enter(self, item: Item) -> None:
         """Begin another scope of an export."""
         self._target, self._scope, self._scope_error = None, None, None
-        scope = SCOPE.from_line(item.fields)
+        scope = SCOPE.from_line(item.fields, exported=self._is_strict)
         app, user = scope["app"], scope["user"]
         owner = self._owner or self._services.scope(app, user)
         if self._owner is not None and (part := part_of(app)):
@@ -356,7 +356,8 @@ class Importer:
                 self._scope_error = error  # of each line of the scope
                 raise
         self._target = self._fill(owner, app)
-        self._scope = scope if (owner.app, owner.user) == (app, user) else None
+        is_own = scope["uid"] is not None and (owner.app, owner.user) == (app, user)
+        self._scope = scope if is_own else None
 
     def flush(self) -> None:
         """

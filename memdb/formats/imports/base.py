@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from memdb.engine.base import Engine
     from memdb.errors import MemDBError
     from memdb.formats.source import Tree
     from memdb.models.reports import TableColumns
@@ -47,7 +46,6 @@ class Request(Record):
         names: The files of it that the format claimed.
         session: Session for messages that name none; None means that each must name one.
         columns: Columns of a table in another program's SQLite file.
-        engine: Engine of the target file; it limits what another program's file may cost.
         refused: The places of the groups that the import left out so far.
         user: The user of the import; None means the users in the lines.
     """
@@ -56,7 +54,6 @@ class Request(Record):
     names: list[str]
     session: str | None
     columns: TableColumns | None
-    engine: Engine
     refused: set[str]
     user: str | None
 

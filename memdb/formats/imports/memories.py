@@ -80,9 +80,7 @@ def _of_each(request: Request) -> Read:
             except InvalidInput as error:
                 yield from (refused(place, error) for place, _ in found)
                 continue
-            now_ms = request.engine.clock()
-            new = {"created_ms": now_ms, "uid": request.engine.ids(now_ms)}
-            yield Item(found[0][0], "scope", {"app": "default", "user": user, **new})
+            yield Item(found[0][0], "scope", {"app": "default", "user": user})
         yield from groups(found, partial(_memory, mine=None))
 
 
