@@ -7,7 +7,9 @@ it. Every function joins the caller's transaction.
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import nlargest
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from memdb.facts import pairs
@@ -86,22 +88,23 @@ class Rarity:
         self._tx = tx
         self._span = scope_range(scope_no)
         self._total = scopes.last_n(tx, scope_no)
-        self._counts: dict[str, int] = {}
+        self._known: dict[str, float] = {}
 
     def __call__(self, word: str) -> float:
         """Return the rarity of a word."""
-        if word not in self._counts:
+        if word not in self._known:
             self.count([word])
-        return pairs.rarity_of(self._counts[word], self._total)
+        return self._known[word]
 
     def count(self, words: Iterable[str], most: int = MAX_COUNTED) -> list[Collection[int]]:
         """Count the entries that contain each of *words*; return their ids, at most *most* each."""
-        terms = {word: word_terms([word], MAX_TERMS) for word in words}
-        terms = {word: some for word, some in terms.items() if word not in self._counts}
+        new = [word for word in dict.fromkeys(words) if word not in self._known]
+        terms = {word: word_terms([word], MAX_TERMS) for word in new}
         asked = list(dict.fromkeys(term for some in terms.values() for term in some))
         found = self._tx.words.postings("entry", asked, *self._span, newest=most) if asked else {}
         for word, some in terms.items():
-            self._counts[word] = min((len(found[term]) for term in some), default=0)
+            held = min((len(found[term]) for term in some), default=0)
+            self._known[word] = pairs.rarity_of(held, self._total)
         return [found[term] for term in asked]
 
 
@@ -134,11 +137,8 @@ def find_near(
             tx.vectors.nearest(vector[0], "entry", vector[1], (low, high), limit=BY_VECTOR)
         )
         _add_ranks(ranks, cosines)
-    scores: dict[int, float] = {}
     words = content_words(query_words(said.text))[:MAX_TERMS]
-    for ids in rarity.count(words, MAX_HOLDERS):
-        share = 1.0 / (1 + len(ids))
-        scores.update({entry_id: scores.get(entry_id, 0.0) + share for entry_id in ids})
+    scores = _score(rarity.count(words, MAX_HOLDERS))
     best_by_words = nlargest(BY_WORDS, zip(scores.values(), scores, strict=True))
     _add_ranks(ranks, (entry_id for _, entry_id in best_by_words))
     best: list[Entry] = []
@@ -162,6 +162,16 @@ def find_near(
         return Near(entry, cosine, relation, is_older)
 
     return tuple(judged(entry) for entry in near)
+
+
+def _score(holders: Iterable[Collection[int]]) -> dict[int, float]:
+    """Return by id the sum of 1 / (1 + its holders) over the words that an entry holds."""
+    scores: dict[int, float] = {}
+    for size, same in groupby(sorted(holders, key=len), len):  # common words all have as many
+        counts = Counter(chain.from_iterable(same))
+        share = 1.0 / (1 + size)
+        scores.update({one: scores.get(one, 0.0) + times * share for one, times in counts.items()})
+    return scores
 
 
 def _add_ranks(ranks: dict[int, float], ids: Iterable[int]) -> None:
