@@ -1,13 +1,20 @@
 """
 Public calls: what happens around each method of a class that a user holds.
 
-`observed` wraps the public methods of a class. The wrapper checks their flags, notes how long they
-took, and runs again what a server undid. What is returned has the numbers of its scope.
+`observed` makes each public method a call of five steps:
+
+1. `_Keywords.check` refuses a keyword that there is not, and a flag that is neither True nor False.
+2. The method runs.
+3. What a server undid runs again (`Engine.run_again`).
+4. The meter of the file notes how long it took, and with which error.
+5. Packed ids in the result become numbers of their scope (`numbered`).
+
+`handle` is for all classes that belong to an open file, also those without such calls.
 """
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,21 +37,15 @@ _KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS
 
 def observed(owner: Class) -> Class:
     """
-    Return the class *owner* with its public methods noted by the meter of their file.
+    Return the class *owner* with its public methods as calls of the steps above.
 
-    Flags are checked here for all of them: a keyword whose type is bool takes True and
-    False only. A keyword that a method lacks is refused with those it has, also where they stand
-    in a TypedDict. What is returned has numbers of the scope in place of packed ids.
-    Each object has `_services` with a `meter`. Properties are left alone; what only leads to
-    other objects, or yields, has its flags checked and is not noted.
+    Each object has `_services` with a `meter`. Properties are left alone. What only leads to other
+    objects, or yields, is neither noted nor run again.
     """
     for name, method in list(vars(owner).items()):
-        if type(method) is not _FUNCTION or name.startswith("_"):
-            continue
-        is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
-        check = _Keywords(method)
-        wrap = _noted if is_noted else _checked
-        setattr(owner, name, _like(method, wrap(method, check)))
+        if type(method) is _FUNCTION and not name.startswith("_"):
+            is_noted = name not in _SILENT and not method.__code__.co_flags & _GENERATOR
+            setattr(owner, name, _call(method, is_noted=is_noted))
     return handle(owner)
 
 
@@ -116,22 +117,17 @@ class _Keywords:
                 flag_value(value, name)
 
 
-def _checked(method: Any, keywords: _Keywords) -> Any:
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        keywords.check(given)
-        return numbered(method(self, *args, **given))
+def _call(method: Any, *, is_noted: bool) -> Any:
+    """Return *method* as a public call, with its name and documentation."""
+    check, name = _Keywords(method).check, method.__qualname__
 
-    return call
-
-
-def _noted(method: Any, keywords: _Keywords) -> Any:
-    name = method.__qualname__
-
+    @wraps(method)
     def call(self: Any, *args: Any, **given: Any) -> Any:
         if given:
-            keywords.check(given)
-        start_s = perf_counter()
-        meter = self._services.meter
+            check(given)
+        if not is_noted:
+            return numbered(method(self, *args, **given))
+        services, start_s = self._services, perf_counter()
         try:
             try:
                 result = method(self, *args, **given)
@@ -139,11 +135,11 @@ def _noted(method: Any, keywords: _Keywords) -> Any:
                 if not error._is_undone or any(map(_is_iterator, (*args, *given.values()))):
                     raise
                 again = partial(method, self, *args, **given)
-                result = self._services.db.run_again(again, start_s, error)
+                result = services.db.run_again(again, start_s, error)
         except BaseException as error:
-            meter.note(name, start_s, error)
+            services.meter.note(name, start_s, error)
             raise
-        meter.note(name, start_s)
+        services.meter.note(name, start_s)
         return numbered(result)
 
     return call
@@ -152,11 +148,3 @@ def _noted(method: Any, keywords: _Keywords) -> Any:
 def _is_iterator(value: Any) -> bool:
     """Return whether a value can be read once only."""
     return hasattr(value, "__next__")
-
-
-def _like(method: Any, call: Any) -> Any:
-    """Return *call* with the name and the documentation of *method*."""
-    call.__wrapped__ = method
-    for field in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
-        setattr(call, field, getattr(method, field))
-    return call
