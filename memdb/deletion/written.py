@@ -111,7 +111,7 @@ def _keep_keys(tx: Tx, scope_no: int, found: Written) -> None:
     """Keep an entry as it is if its earlier key now belongs to another remaining entry."""
     for entry_id, version in [*found.reverts.items()]:
         was = entry_history.row(tx, entry_id, version)
-        if was["active"] and was["key"] is not None:
+        if was["active"]:
             holder = entries.open_key(tx, scope_no, was["key"], entries.private_to(was))
             if holder not in (None, entry_id, *found.entries, *found.reverts):
                 del found.reverts[entry_id]

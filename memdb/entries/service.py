@@ -106,8 +106,7 @@ class EntryService:
             self._ensure_space(tx)
             scope_no, statement = locate(tx, owner, statement)
             self._writer.check_category(tx, scope_no, statement.category)
-            key, private_to = statement.key, statement.private_to
-            keyed = None if key is None else entries.open_key(tx, scope_no, key, private_to)
+            keyed = entries.open_key(tx, scope_no, statement.key, statement.private_to)
             if keyed is None:
                 return self._writer.insert(tx, scope_no, statement, "nothing like it was known")
             held = get_entry(tx, keyed)
@@ -177,8 +176,8 @@ class EntryService:
                 columns["active"] = 1
         if changes.key is not ...:
             columns["key"] = None if changes.key is None else name_value(changes.key, "key")
-            if columns["key"] != old.key:
-                _refuse_holder(tx, old, columns["key"])
+            if columns["key"] != old.key and _holder(tx, old, columns["key"]) is not None:
+                raise AlreadyExists("key", columns["key"])
         columns["pinned"] = int(value("pinned"))
         if changes.trust is not ...:
             columns["trust"] = choice_value(changes.trust, "trust", TRUST)
@@ -229,20 +228,17 @@ class EntryService:
         if old.holds(tx.now_ms):
             return
         entries.link(tx, old.id, None)
-        if key is not None:
-            private_to = entries.private_to(entries.row(tx, old.id))
-            holder = entries.open_key(tx, scope_of(old.id), key, private_to)
-            if holder is not None and holder != old.id:
-                entry_writer.end(tx, get_entry(tx, holder), tx.now_ms)
-                entries.link(tx, holder, old.id)
+        holder = _holder(tx, old, key)
+        if holder is not None and holder != old.id:
+            entry_writer.end(tx, get_entry(tx, holder), tx.now_ms)
+            entries.link(tx, holder, old.id)
 
     @staticmethod
     def _refuse_successor(tx: Tx, old: Entry) -> None:
         """Raise InvalidInput if an entry that is to become active was replaced by another one."""
         successor = old.superseded_by
-        if successor is None and old.key is not None and not old.active:
-            private_to = entries.private_to(entries.row(tx, old.id))
-            successor = entries.open_key(tx, scope_of(old.id), old.key, private_to)
+        if successor is None and not old.active:
+            successor = _holder(tx, old, old.key)
         if successor is not None:
             raise InvalidInput(
                 f"entry {number_of(old.id)} was replaced by {number_of(successor)}: also give "
@@ -457,11 +453,9 @@ def _holding(tx: Tx, old: Entry) -> dict[str, Any]:
     return {"active": 1, **dict.fromkeys(over)}
 
 
-def _refuse_holder(tx: Tx, old: Entry, key: str | None) -> None:
-    """Raise AlreadyExists if another entry has the fact *key* now."""
-    private_to = entries.private_to(entries.row(tx, old.id))
-    if key is not None and entries.open_key(tx, scope_of(old.id), key, private_to) is not None:
-        raise AlreadyExists("key", key)
+def _holder(tx: Tx, old: Entry, key: str | None) -> int | None:
+    """Return the id of the entry that has the fact *key* now, where *old* is recalled."""
+    return entries.open_key(tx, scope_of(old.id), key, entries.private_to(entries.row(tx, old.id)))
 
 
 def _is_over(tx: Tx, old: Entry) -> bool:

@@ -102,10 +102,9 @@ def find_similar(
     """
     vector = None if embedded is None else embedded.in_space(tx, own_space)
     similar = SimilarEntries(scope_no, statement, vector)
-    if statement.key is not None:
-        keyed = entries.open_key(tx, scope_no, statement.key, statement.private_to)
-        if keyed is not None:
-            return similar.replace(same=entries.find(tx, keyed))
+    keyed = entries.open_key(tx, scope_no, statement.key, statement.private_to)
+    if keyed is not None:
+        return similar.replace(same=entries.find(tx, keyed))
     merge = categories.get(statement.category).merge
     if merge != NO_MERGE:
         ids = entries.find_same_text(tx, scope_no, statement.text)

@@ -564,7 +564,7 @@ class _ChunkWriter:
             del row["rejected"], row["superseded_by"]
             row = _placed(tx, scope_no, row)
             versions = [_placed(tx, scope_no, one) for one in row.pop("history")]
-            is_open = row["active"] and row["key"] is not None and row["valid_to_ms"] is None
+            is_open = entries.states_key(row)
             if is_open:  # `settle` makes the last one current
                 row["active"] = 0
             if present.place is None:

@@ -58,6 +58,8 @@ HAS_ENDED = "(valid_to_ms <= :now_ms OR expires_ms <= :now_ms)"
 # The only session that recalls an entry, 0 if all do; the index of keys has the same expression.
 _PRIVATE_TO = "(CASE WHEN {0}session_only = 1 THEN {0}session_id ELSE 0 END)"
 PRIVATE_TO = _PRIVATE_TO.format("")
+# An entry that states its key, until another one does; the index of keys has the same condition.
+STATES_KEY = "key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL"
 WANTED = f"""
   (CAST(:category AS TEXT) IS NULL OR category = :category)
   AND (CAST(:pinned AS BIGINT) IS NULL OR pinned = :pinned)
@@ -103,8 +105,7 @@ WHERE
   scope_no = :scope_no
   AND key = :key
   AND {PRIVATE_TO} = :private_to
-  AND active = 1
-  AND valid_to_ms IS NULL
+  AND {STATES_KEY}
 """
 
 SELECT_BY_UIDS = """/* entries.find_uids */
@@ -293,15 +294,22 @@ def find_key(tx: Tx, scope_no: int, key: str, now_ms: int, path: Sequence[int] =
     return tx.find_number(SELECT_BY_KEY, values)
 
 
-def open_key(tx: Tx, scope_no: int, key: str, private_to: int | None) -> int | None:
+def open_key(tx: Tx, scope_no: int, key: str | None, private_to: int | None) -> int | None:
     """
     Return the id of the active entry of *key* that has no end, None if there is none.
+
+    There is none of the key None.
 
     Args:
         private_to: As `PRIVATE_TO` of a row, because each session has its own keys.
     """
     values = {"scope_no": scope_no, "key": key, "private_to": private_to}
-    return tx.find_number(SELECT_OPEN, values)
+    return None if key is None else tx.find_number(SELECT_OPEN, values)
+
+
+def states_key(row: Mapping[str, Any]) -> bool:
+    """Return whether a row states its key; as `STATES_KEY` does."""
+    return bool(row["key"] is not None and row["active"] and row["valid_to_ms"] is None)
 
 
 def private_to(row: Mapping[str, Any]) -> int | None:
@@ -460,7 +468,7 @@ ORDER BY id
 SELECT_KEYS = f"""/* entries.keys */
 SELECT key FROM entries
 WHERE scope_no = :scope_no AND {PRIVATE_TO} = 0
-  AND key IS NOT NULL AND active = 1 AND valid_to_ms IS NULL
+  AND {STATES_KEY}
 ORDER BY key
 LIMIT :limit
 """

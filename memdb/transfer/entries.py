@@ -247,7 +247,7 @@ def _restore(target: Target, tx: Tx, line: dict[str, Any], keyed: Keyed) -> int:
     row["superseded_by"] = None
     scope_no = target.owner.ensure(tx)
     rival = None
-    if row["active"] and row["key"] is not None and row["valid_to_ms"] is None:
+    if entries.states_key(row):
         rival = entries.open_key(tx, scope_no, row["key"], entries.private_to(row))
     if rival is not None:
         _yield_key(target, tx, rival, row)
