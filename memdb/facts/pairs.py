@@ -311,8 +311,12 @@ def _matches(new: Sequence[Word], old: Sequence[Word]) -> dict[int, int]:
     taken = set(both.values())
     stems = [at for at, word in enumerate(old) if at not in taken and word.kind == "word"]
     for place in rest:
+        text = new[place].text
         for at in stems:
-            if at not in taken and same_stem(new[place].text, old[at].text):
+            other = old[at].text
+            if at in taken or (text[0] != other[0] and text[-1] != other[-1]):
+                continue  # a stem is the same at one end: most pairs of words are not
+            if same_stem(text, other):
                 both[place] = at
                 taken.add(at)
                 break
