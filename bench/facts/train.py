@@ -32,6 +32,7 @@ import numpy as np
 from memdb.embeddings.static_model import StaticEmbedder
 from memdb.facts import keeping, markers, pairs, wording
 from memdb.facts.sentences import is_question
+from memdb.records.links import LEAST, SURE_LINK
 from memdb.text.resources import compiled
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ MOST_COMMON, LEAST_COMMON = 120, 5
 MOST_PRODUCTS = 240
 STEPS, STEPS_PAIRS = 60, 50
 PRECISION = 0.88
-LINKED, SURE = 0.5, 0.8  # probabilities from which a link is stored, and hides the older entry
 MOST_WRONG = 0.005  # wrong sure links between statements that somebody wrote as a pair
 MOST_UNRELATED = 0.05  # links between statements that do not
 ECHOES = ("w8-", "w9-")
@@ -768,7 +768,7 @@ def calibrated(shares: Any, found: list[Pair]) -> tuple[float, float]:
             wrong.append(share if kind != meant else 0.0)
     linked = pairs.log_odds(float(np.quantile(unrelated, 1 - MOST_UNRELATED)))
     sure = pairs.log_odds(float(np.quantile(wrong, 1 - MOST_WRONG)))
-    slope = pairs.log_odds(SURE) / max(sure - linked, 0.1)
+    slope = pairs.log_odds(SURE_LINK) / max(sure - linked, 0.1)
     return round(slope, 3), round(-slope * linked, 3)
 
 
@@ -777,13 +777,13 @@ def judged_pairs(shares: Any, found: list[Pair], slope: float, shift: float) -> 
     told: dict[str, Counter[str]] = {}
     for row, one in zip(shares, found, strict=True):
         best, share = pairs.decided([float(part) for part in row], slope, shift)
-        sure = best != "none" and share >= SURE
+        sure = best != "none" and share >= SURE_LINK
         wrong = sure and (one.kind == "none" or (best == "repeats") != (one.kind == "repeats"))
         for name in (one.language, f"{one.source}: {one.kind}", one.source, "all"):
             count = told.setdefault(name, Counter())
             count["pairs"] += 1
             count["right"] += best == one.kind
-            count["linked"] += best != "none" and share >= LINKED
+            count["linked"] += best != "none" and share >= LEAST
             count["sure"] += sure
             count["wrong"] += wrong
     return {

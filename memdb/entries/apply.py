@@ -172,7 +172,7 @@ class EntryWriter:
             for one in similar.nearby
             if one.ends
             and one.relation.kind == "retracts"
-            and one.relation.probability >= links.SURE
+            and one.relation.probability >= links.SURE_LINK
         ]
         return taken_back[0] if len(taken_back) == 1 else None
 

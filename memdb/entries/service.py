@@ -388,7 +388,7 @@ class EntryService:
                 with self._db.read() as tx:
                     when_asked = self._db.clock() if at_ms is None else at_ms
                     scope_no = scope_of(entry.id)
-                    if links.find_newest(tx, scope_no, [entry.id], when_asked, links.SURE):
+                    if links.find_newest(tx, scope_no, [entry.id], when_asked, links.SURE_LINK):
                         continue
             yield entry
 

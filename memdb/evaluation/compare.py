@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from memdb.errors import FileError, InvalidInput
-from memdb.evaluation.measuring import LEVELS, RESAMPLES, SEED, SURE, mean
+from memdb.evaluation.measuring import LEVELS, RESAMPLES, SEED, WITH_INTERVALS, mean
 
 if TYPE_CHECKING:
     import os
@@ -65,7 +65,7 @@ def compare(
         )
     lines = []
     for (arm, level), scores in pairs.items():
-        for name in scores[0][0] if level == LEVELS[-1] else SURE:
+        for name in scores[0][0] if level == LEVELS[-1] else WITH_INTERVALS:
             changes = [now[name] - then[name] for then, now in scores]
             low, high = _interval(changes)
             lines.append(

@@ -22,6 +22,7 @@ from memdb.evaluation.measuring import Clock
 from memdb.models.messages import NewMessage
 from memdb.models.record import Record
 from memdb.models.settings import MAX_QUOTA
+from memdb.records.links import SURE_LINK
 from memdb.text.validate import DAY_MS, MINUTE_MS
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ APP = "bench"
 START_MS = 1_767_225_600_000  # 2026-01-01
 FIRST = 3
 SHOWN = 10
-SURE = 0.8
 
 MEASURES = (
     "lost",
@@ -198,7 +198,7 @@ def _linked(
     wrong: set[str] = set()
     for link in _links(scope):
         same = stated.get(link.newer_id, {}).keys() & stated.get(link.older_id, {}).keys()
-        if link.probability >= SURE:
+        if link.probability >= SURE_LINK:
             wrong |= {case.id for case in group if case.id in same and _is_wrong(case, link.kind)}
     for case in group:
         yield case, "wrong link above .8", case.id in wrong
@@ -323,7 +323,7 @@ def _learnt(place: _Place, chat: Chat) -> Iterator[tuple[str, str, bool]]:
     }
     for link in _links(place.db.scope(chat.id, APP)):
         newer, older = facts_of[link.newer_id], facts_of[link.older_id]
-        if link.probability >= SURE and newer and older:
+        if link.probability >= SURE_LINK and newer and older:
             yield "sure link of two facts", link.kind, not newer & older
     for one in chat.never:
         if one.seqs - listed:  # else the message holds a fact too

@@ -404,7 +404,7 @@ def _service(db: memdb.MemDB, arm: Arm) -> SearchService:
 
 LEVELS = ("turn", "session", "answer")
 SHOWN = ("R@1", "R@5", "R@10", "R@20", "any@5", "all@5", "any@10", "all@10", "nDCG@10", "MRR")
-SURE = ("R@10", "nDCG@10", "MRR", "any@5", "all@5")
+WITH_INTERVALS = ("R@10", "nDCG@10", "MRR", "any@5", "all@5")
 
 # How much less than the best arm alone the fused ranking may find in a category.
 TOLERATED = 0.005
@@ -484,7 +484,7 @@ def result(arm: str, level: str, category: str, answers: Sequence[Answer]) -> di
         "category": category,
         "questions": len(rows),
         **{name: mean([row[name] for row in rows]) for name in MEASURES},
-        "intervals": intervals(rows, SURE),
+        "intervals": intervals(rows, WITH_INTERVALS),
         "p50_ms": quantile(took_ms, 0.5),
         "p99_ms": quantile(took_ms, 0.99),
     }

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from memdb.models.settings import Settings
     from memdb.tables.jobs import Job
 
-# Longer than two requests to a model with their retries take.
-LEASE_MS = 150_000
-
 # How often a batch is read again because its messages changed meanwhile.
 MAX_TRIES = 3
 
@@ -200,7 +197,7 @@ class ExtractionService:
             if sessions.last_seq(tx, place.session) < jobs.watermark(tx, place.session).next_seq:
                 return None
             queue_extraction(tx, place.session)
-            return jobs.lease(tx, jobs.watermark(tx, place.session), LEASE_MS)
+            return jobs.lease(tx, jobs.watermark(tx, place.session), jobs.MODEL_LEASE_MS)
 
     def _pass_over(self, place: SessionPlace, job: Job) -> None:
         """Move the watermark past messages that were deleted."""

@@ -47,7 +47,7 @@ IDLE_S = 2.0
 NEVER = -1
 PRIVATE = 0o700
 LOOK_MS = 2_000  # until the next look at a file that is in use
-RETRY_MS = 60_000  # after a failure, and for work whose time has not come
+LATER_MS = 60_000  # after a failure, and for work whose time has not come
 
 
 def place_of(user: str) -> str:
@@ -438,7 +438,7 @@ class Folder:
             except MemDBError as error:
                 first = first or error
                 self.failures[user] = Failure(error, self._clock())
-                self._due.put(user, self._clock() + RETRY_MS)
+                self._due.put(user, self._clock() + LATER_MS)
         return total, first
 
     def _work_on(self, user: str, request: WorkRequest) -> int:
@@ -457,7 +457,7 @@ class Folder:
         with self._alone(user):
             is_changed = handle.host.commits != seen
             if left or is_changed or handle.pins:
-                self._due.put(user, self._clock() + (LOOK_MS if is_changed else RETRY_MS))
+                self._due.put(user, self._clock() + (LOOK_MS if is_changed else LATER_MS))
             elif self._open.get(user) in (None, handle):
                 self._due.remove(user)
                 handle.is_due = False

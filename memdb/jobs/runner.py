@@ -20,7 +20,7 @@ from memdb.models.record import Record
 from memdb.models.reports import Failure, QueueState, RefusedText, Stats, WorkRequest
 from memdb.models.settings import WORK
 from memdb.tables import jobs, messages
-from memdb.tables.jobs import GIVEN_UP
+from memdb.tables.jobs import GIVEN_UP, UPKEEP_LEASE_MS, UPKEEP_RETRY_MS
 from memdb.text.validate import DAY_MS, HOUR_MS, MINUTE_MS, int_value
 
 if TYPE_CHECKING:
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     Step = Callable[[], int]
 
 
-# A step that takes longer may be done twice, which costs time and nothing else.
-LEASE_MS = 10 * MINUTE_MS
-
-# Wait before a failed step is tried again: doubled per failure, up to its own interval.
-RETRY_MS = MINUTE_MS
 MAX_DOUBLINGS = 10
 
 # How often each step of upkeep is due. Source: docs/seeds/koopa.md.
@@ -132,7 +127,7 @@ class JobRunner:
             if not early and due_ms.get(kind, 0) > self._db.clock():
                 continue  # without a write: this is the usual case
             with self._db.write() as tx:
-                job = jobs.lease_upkeep(tx, kind, LEASE_MS, early=early)
+                job = jobs.lease_upkeep(tx, kind, UPKEEP_LEASE_MS, early=early)
             if job is not None:
                 runs.append(self._run_step(job, step))
         return runs
@@ -197,7 +192,7 @@ class JobRunner:
         except Exception as error:  # noqa: BLE001 (no step may stop the next)
             failure = StorageError(f"upkeep {job.kind!r} failed: {error}")
             self._note(job.kind, start_s, 0, failure)
-            wait_ms = min(RETRY_MS << min(job.attempts, MAX_DOUBLINGS), every_ms)
+            wait_ms = min(UPKEEP_RETRY_MS << min(job.attempts, MAX_DOUBLINGS), every_ms)
             with self._db.write() as tx:
                 jobs.fail(tx, job, str(error), wait_ms)
             return StepRun(job.kind, 0, error)

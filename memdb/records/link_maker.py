@@ -225,7 +225,7 @@ def make(
         said, privacy = statement_of(entry), links.privacy_of(entry)
         nearby = find_near(tx, scope_of(entry_id), said, vector, privacy, but=entry_id)
     ended = [one.relation.probability for one in nearby if one.ends]
-    least = min(max(ended, default=0.0), links.SURE)
+    least = min(max(ended, default=0.0), links.SURE_LINK)
     made = []
     for near in nearby:
         if near.relation.kind == pairs.NONE or (near.ends and near.relation.probability < least):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEAST = 0.5
 
 # From this one on a list of what is current leaves the older entry out.
-SURE = 0.8
+SURE_LINK = 0.8
 
 # Links that are followed from an entry to the newest one.
 MAX_STEPS = 100
@@ -149,10 +149,10 @@ def fold(tx: Tx, scope_no: int, ids: Sequence[int], at_ms: int) -> Folded:
     other, so a wrong guess loses nothing. Other outdated entries stay. Retracted entries are left
     out, and the older one of two that repeat each other.
     """
-    newest = find_newest(tx, scope_no, ids, at_ms, SURE)
+    newest = find_newest(tx, scope_no, ids, at_ms, SURE_LINK)
     newer_ids = {link.newer_id for link in newest.values()}
     linked = entries.get_many(tx, newer_ids | newest.keys())
-    left_out = {older for _, older in repeats_among(tx, scope_no, {*ids, *newer_ids}, SURE)}
+    left_out = {older for _, older in repeats_among(tx, scope_no, {*ids, *newer_ids}, SURE_LINK)}
     before: dict[int, Entry] = {}
     for old in [linked[one] for one in ids if one in newest]:
         stands = linked[newest[old.id].newer_id]

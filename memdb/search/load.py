@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memdb.models.ids import SESSION_SHIFT, is_branch
 from memdb.models.messages import Hit, Source, Why
 from memdb.models.record import Record
-from memdb.records.links import LEAST, SURE, find_newest, repeats_among
+from memdb.records.links import LEAST, SURE_LINK, find_newest, repeats_among
 from memdb.search.certainty import certainty_of, choose, is_sure, keep
 from memdb.search.kinds import KINDS, kinds_of
 from memdb.search.order import Ties, held_words, put_in_order, reason_of
@@ -146,7 +146,7 @@ def _ties(
         return None
     newest = find_newest(tx, question.scope_no, ids, question.now_ms, LEAST)
     # A guess is right more often if the newer entry was found too, or if nothing else was.
-    least = LEAST if len({*keys}) == 1 else SURE
+    least = LEAST if len({*keys}) == 1 else SURE_LINK
     missing = [
         link
         for link in newest.values()

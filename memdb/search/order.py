@@ -21,7 +21,7 @@ from memdb.facts.sentences import sentences
 from memdb.facts.wording import words_and_signs
 from memdb.models.ids import number_of
 from memdb.models.record import Record
-from memdb.records.links import LEAST, SURE
+from memdb.records.links import LEAST, SURE_LINK
 from memdb.search.certainty import CUT_SHARE
 from memdb.search.parse import ASKING_MARKS, asks, only_asks
 from memdb.search.relevance import RELEVANT_ROWS, STEM_LETTERS, STEM_SHARE
@@ -306,7 +306,7 @@ def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[t
             if _are_alike(traits[newer], traits[older]):
                 yield newer, older
             elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
-                least = SURE if older else PASSING
+                least = SURE_LINK if older else PASSING
                 least = LEAST if place < COMPARED and held & asked else least
                 if _ends(query, hit, hits[older], least):
                     yield newer, older

@@ -60,9 +60,6 @@ PRUNE_BATCH = 1000
 # Failures in a row after which the model counts as gone for this run.
 MAX_FAILURES = 3
 
-# Longer than the attempts of one summary take; renewed with each summary.
-LEASE_MS = 150_000
-
 
 class Run:
     """
@@ -156,7 +153,7 @@ class Summaries:
                 return 0, None
         with self._db.write() as tx:
             summary_records.queue_session(tx, session)
-            job = jobs.lease(tx, jobs.summarize_session(session), LEASE_MS)
+            job = jobs.lease(tx, jobs.summarize_session(session), jobs.MODEL_LEASE_MS)
         if job is None:
             return 0, None
         run = Run(WorkRequest(status=status))
@@ -178,7 +175,7 @@ class Summaries:
                 break
             low = job.ref + 1
             with self._db.write() as tx:
-                held = jobs.lease(tx, job, LEASE_MS)
+                held = jobs.lease(tx, job, jobs.MODEL_LEASE_MS)
             if held is not None:
                 rest = None if request.limit is None else request.limit - done
                 try:
@@ -259,7 +256,7 @@ class Summaries:
             return 0, job
         made = [self._made(known[0], step, run, local=local) for step in steps]
         with self._db.write() as tx:
-            held = None if job is None else jobs.renew(tx, job, LEASE_MS)
+            held = None if job is None else jobs.renew(tx, job, jobs.MODEL_LEASE_MS)
             if job is not None and held is None:
                 return 0, None
             stored = 0

@@ -195,7 +195,7 @@ EXTRACT_MOST_TOKENS = 240
 EXTRACT_LEAST_TOKENS = 24
 
 # Timeout of a summariser; two attempts are shorter
-# than the lease of the job (`memdb.summaries.builder.LEASE_MS`).
+# than the lease of the job (`memdb.tables.jobs.MODEL_LEASE_MS`).
 PORT_TIMEOUT_S = 60.0
 
 # Extracts kept for messages without a summary: some 100 KB.

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 
     from memdb.engine.base import Row, Tx
 
-# How long a job stays with the process that took it. A batch of embeddings
-# takes well under a second; a process that died gives its jobs back after this.
+# How long a job stays with the process that took it; a process that died gives it back after this.
+# A batch of embeddings takes well under a second. Two requests to a model with their retries take
+# less than the second time. A step of upkeep that takes longer than the third may be done twice.
 LEASE_MS = 60_000
+MODEL_LEASE_MS = 150_000
+UPKEEP_LEASE_MS = 600_000
 
-# Wait before a failed job is tried again: doubled per failure, up to an hour.
+# Wait before a failed job is tried again: doubled per failure, up to an hour. A step of upkeep
+# waits at most as long as its own interval.
 RETRY_MS = 2_000
 MAX_RETRY_MS = 3_600_000
+UPKEEP_RETRY_MS = 60_000
 
 MAX_ERROR_CHARS = 500
 

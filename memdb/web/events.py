@@ -31,7 +31,7 @@ INTERVAL_S = 0.25
 AFTER_CHANGE_S = 0.5  # at most two changes a second
 REST = 9  # to compare very many sessions takes up to a tenth of the time
 STILL_HERE_S = 15.0
-RETRY_MS = 2000
+RECONNECT_MS = 2000
 MAX_LISTENERS = 32
 
 
@@ -101,7 +101,7 @@ class Events:
 
     async def _lines(self, mark: str | None) -> AsyncIterator[bytes]:
         try:
-            yield f"retry: {RETRY_MS}\n: open\n\n".encode()
+            yield f"retry: {RECONNECT_MS}\n: open\n\n".encode()
             while self.end is None:
                 news = self._news
                 newest = self._newest

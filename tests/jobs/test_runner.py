@@ -8,7 +8,7 @@ import pytest
 
 import memdb
 from memdb.errors import PortError
-from memdb.jobs.runner import EVERY_MS, LEASE_MS, RETRY_MS, JobRunner
+from memdb.jobs.runner import EVERY_MS, JobRunner
 from memdb.models.observation import report_failure
 from memdb.models.reports import WorkRequest
 from memdb.tables import jobs
@@ -83,13 +83,13 @@ def test_an_error_in_one_step_does_not_stop_the_next(
     steps.fail["expire"] = memdb.StorageError("no luck")
     runner = JobRunner(database, {}, steps.make("expire", "retain"))
     first = runner.run_upkeep()
-    clock.advance(RETRY_MS)
+    clock.advance(jobs.UPKEEP_RETRY_MS)
     runner.run_upkeep()
-    clock.advance(RETRY_MS)
+    clock.advance(jobs.UPKEEP_RETRY_MS)
     runner.run_upkeep()
     with database.read() as tx:
         (failed, _) = jobs.list_upkeep(tx)
-    clock.advance(RETRY_MS)
+    clock.advance(jobs.UPKEEP_RETRY_MS)
     steps.fail.clear()
     runner.run_upkeep()
     with database.read() as tx:
@@ -132,10 +132,10 @@ def test_what_another_process_is_at_is_left_to_it(
     """Until its lease ends: then it is taken over."""
     runner = JobRunner(database, {}, steps.make("expire"))
     with database.write() as tx:
-        jobs.lease_upkeep(tx, "expire", LEASE_MS)
+        jobs.lease_upkeep(tx, "expire", jobs.UPKEEP_LEASE_MS)
     runner.run_upkeep()
     before = list(steps.ran)
-    clock.advance(LEASE_MS)
+    clock.advance(jobs.UPKEEP_LEASE_MS)
     runner.run_upkeep()
 
     assert (before, steps.ran) == ([], ["expire"])
@@ -144,10 +144,10 @@ def test_what_another_process_is_at_is_left_to_it(
 def test_who_lost_its_lease_changes_nothing(database: SqliteEngine, clock: Clock) -> None:
     """A process that slept through its lease does not undo what the next one noted."""
     with database.write() as tx:
-        slow = jobs.lease_upkeep(tx, "expire", LEASE_MS)
-    clock.advance(LEASE_MS)
+        slow = jobs.lease_upkeep(tx, "expire", jobs.UPKEEP_LEASE_MS)
+    clock.advance(jobs.UPKEEP_LEASE_MS)
     with database.write() as tx:
-        quick = jobs.lease_upkeep(tx, "expire", LEASE_MS)
+        quick = jobs.lease_upkeep(tx, "expire", jobs.UPKEEP_LEASE_MS)
     assert slow is not None
     assert quick is not None
     with database.write() as tx:

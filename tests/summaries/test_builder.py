@@ -12,7 +12,6 @@ from memdb import MemDB
 from memdb.adapters.host import Host
 from memdb.models.settings import Settings
 from memdb.models.summaries import SourceItem, SummaryText
-from memdb.summaries.builder import LEASE_MS
 from memdb.summaries.tree import SummaryTree
 from memdb.tables import jobs
 
@@ -485,7 +484,7 @@ def test_a_lease_ends_with_the_process_that_held_it(
     chat = say(killed, 20)
     with killed._db.write() as tx:
         (job,) = [one for one in jobs.due(tx, 0, 0, 1 << 62, clock(), 9) if one.kind != "embed"]
-        assert jobs.lease(tx, job, LEASE_MS) is not None
+        assert jobs.lease(tx, job, jobs.MODEL_LEASE_MS) is not None
     other = open_db(path, summarizer=Writer())
 
     other.jobs.run()
@@ -493,7 +492,7 @@ def test_a_lease_ends_with_the_process_that_held_it(
         (),
         memdb.Compacted(0, 0, 0, 0),
     )
-    clock.advance(LEASE_MS)
+    clock.advance(jobs.MODEL_LEASE_MS)
     other.jobs.run()
 
     assert len(chat.summaries.tree().summaries) == 2
