@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import row_of
+from memdb.entries.similarity import is_repeated
 from memdb.entries.validation import screen_merged
 from memdb.errors import InvalidInput, NotFound, existing
 from memdb.facts import pairs
@@ -19,7 +20,6 @@ from memdb.models.protocols import ADD, NOOP, UPDATE
 from memdb.records import entry_writer, link_maker, links
 from memdb.records.scopes import find_session
 from memdb.tables import entries, messages
-from memdb.text.derived import said_hash
 from memdb.text.trust import is_less_trusted, trust_of_merged
 
 if TYPE_CHECKING:
@@ -176,14 +176,28 @@ class EntryWriter:
         ]
         return taken_back[0] if len(taken_back) == 1 else None
 
-    def repeat(self, tx: Tx, old: Entry, statement: Statement) -> Remembered:
+    def repeat(
+        self, tx: Tx, old: Entry, statement: Statement, vector: SpaceVector | None = None
+    ) -> Remembered:
         """
         Note that *old* was said again.
 
-        Other words and another place are added to its history.
+        Another spelling and another place are added to its history. A statement with the key of
+        *old* decides how the entry is spelt, unless it is less trusted or older.
+
+        Args:
+            vector: Vector of the statement.
         """
+        reason = "the same words"
+        if (
+            statement.key is not None
+            and statement.text != old.text
+            and (statement.created_ms or tx.now_ms) >= old.updated_ms
+            and not is_less_trusted(statement.trust, old.trust)
+        ):
+            return self.merge(tx, old, statement, reason, "repeated", vector, statement.text)
         before, row = entries.row(tx, old.id), statement.columns()
-        done = self.merge(tx, old, statement, "the same words", "repeated")
+        done = self.merge(tx, old, statement, reason, "repeated")
         said = {name: row[name] for name in SAID}
         is_elsewhere = said["session_id"] is not None and any(
             said[name] != before[name] for name in PLACE
@@ -290,8 +304,8 @@ class EntryWriter:
         vector: SpaceVector | None = None,
     ) -> Remembered:
         """Write a statement with the key of *old*, which a less trusted one cannot replace."""
-        if said_hash(old.text) == said_hash(statement.text):
-            return self.repeat(tx, old, statement)
+        if is_repeated(statement, old.text, self._categories):
+            return self.repeat(tx, old, statement, vector)
         if is_less_trusted(statement.trust, old.trust):
             reason = "what is less trusted cannot replace what is known"
             return _refuse(statement, reason, old)

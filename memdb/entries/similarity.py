@@ -1,9 +1,9 @@
 """
 Similarity stage of `remember`: the entry that a statement repeats, and similar entries.
 
-Two statements are one only if they have the same key or the same words. An index finds texts whose
-`said_hash` is equal, in every category that merges. A category that merges by meaning also compares
-all words of similar statements, whatever their spelling. Other similar entries are linked
+Two statements are one only if they have the same key or say the same (`is_repeated`, the one rule).
+An index finds texts whose `said_hash` is equal, in every category that merges; a category that
+merges by meaning compares the similar statements too. Other similar entries are linked
 (`memdb.records.links`), and shown to an arbiter if there is one.
 """
 
@@ -18,7 +18,7 @@ from memdb.models.record import Record
 from memdb.models.settings import BY_MEANING, NO_MERGE
 from memdb.records import link_maker, links
 from memdb.tables import entries
-from memdb.text.derived import date_spans
+from memdb.text.derived import date_spans, said_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,6 +82,20 @@ def embed_statement(text: str, indexer: Indexer) -> StatementVector | None:
     return None if vector is None else StatementVector(vector, filler, own)
 
 
+def is_repeated(statement: Statement, text: str, categories: Categories) -> bool:
+    """
+    Return whether a statement says what an entry with *text* says, with a key or without one.
+
+    The texts are the same but for case, spaces and final marks. If the category of the statement
+    merges by meaning, accents, punctuation, the format of numbers and an order to remember make no
+    difference either.
+    """
+    if said_hash(statement.text) == said_hash(text):
+        return True
+    merges = categories.get(statement.category).merge == BY_MEANING
+    return merges and says_the_same(statement.text, text)
+
+
 def find_similar(
     tx: Tx,
     scope_no: int,
@@ -115,7 +129,9 @@ def find_similar(
         tx, scope_no, statement.said(tx.now_ms), vector, _privacy(statement)
     )
     if merge == BY_MEANING:
-        equal = [near.entry for near in nearby if says_the_same(statement.text, near.entry.text)]
+        equal = [
+            near.entry for near in nearby if is_repeated(statement, near.entry.text, categories)
+        ]
         same = _first_same(tx, statement, equal, categories)
         if same is not None:
             return similar.replace(same=same)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memdb.entries.arbitration import Resolution, checked_verdict, claim_of
+from memdb.entries.similarity import is_repeated
 from memdb.errors import InvalidInput, NotFound, PortError, SecretFound, TooLarge
 from memdb.extraction.evidence import LEAST_SUPPORT, share_subject, support
 from memdb.extraction.prompts import (
@@ -40,7 +41,6 @@ from memdb.models.model_client import call_within
 from memdb.models.protocols import ADD, DELETE, UPDATE, Claim, Verdict
 from memdb.models.record import Record
 from memdb.tables import entries
-from memdb.text.derived import said_hash
 from memdb.text.screening import screened
 from memdb.text.terms import content_words, query_words, word_terms
 from memdb.text.trust import least_trust, trust_of_role, trust_of_text
@@ -523,7 +523,7 @@ class CandidateResolver:
             return Outcome(candidate, "dropped", resolved.reason)
         try:
             similar = self._remember.find_similar(tx, resolved.prepared)
-            if _is_past(similar):
+            if _is_past(similar, self._categories):
                 past = self._remember.add_past(tx, similar)
                 return Outcome(candidate, "added", past.reason, past.entry)
             neighbors = similar.nearby if resolved.verdict is not None else ()
@@ -616,10 +616,11 @@ class ModelArbiter:
         return ask_verdicts(self._caller, [new], [stored], self._task)[0]
 
 
-def _is_past(similar: SimilarEntries) -> bool:
+def _is_past(similar: SimilarEntries, categories: Categories) -> bool:
     """Return whether the scope has a later statement of the same key, with other words."""
     statement, same = similar.statement, similar.same
     if same is None or statement.key is None or same.key != statement.key:
         return False
-    differs = said_hash(same.text) != said_hash(statement.text)
-    return differs and statement.created_ms is not None and statement.created_ms < same.updated_ms
+    if statement.created_ms is None or statement.created_ms >= same.updated_ms:
+        return False
+    return not is_repeated(statement, same.text, categories)

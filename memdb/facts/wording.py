@@ -111,13 +111,15 @@ def words_and_signs(text: str) -> tuple[str, ...]:
     Return the words of a text, "|", and the signs that matter; the text itself if it has no words.
 
     Letter case, accents on Latin letters, punctuation and the format of numbers make no difference;
-    symbols, and characters that nobody knows, do.
+    symbols, and characters that nobody knows, do. Beyond `MAX_CHARS` the folded text counts.
 
     >>> words_and_signs("It costs 5 €?")
     ('it', 'costs', '5', '€', '|', '€', '?')
     """
     found = [word.text for word in words_of(text)] or [text]
     rest = [sign for sign in fold(text) if sign in _SIGNS or unicodedata.category(sign) in _SYMBOLS]
+    if len(text) > MAX_CHARS:
+        rest.append(fold(text[MAX_CHARS:]))
     return (*found, "|", *rest)
 
 
