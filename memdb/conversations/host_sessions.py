@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from memdb.conversations.writer import MessageService
     from memdb.engine.base import Engine, Tx
     from memdb.models.messages import Message
-    from memdb.records.messages import Draft
+    from memdb.records.drafts import Draft
     from memdb.records.scopes import ScopeRef
     from memdb.tables.state import Place, StateRow
     from memdb.text.screening import SecretScreen
@@ -174,10 +174,9 @@ class HostSessionService:
             if found is None:
                 raise NotFound("session", session)
             target, head = found
-            if draft.external_id is not None:
-                twin = message_records.find_same(tx, target, session, draft)
-                if twin is not None:
-                    return twin
+            twin = message_records.find_same(tx, target, session, draft)
+            if twin is not None:
+                return twin
             require_version("session", session, head_seq, head.last_seq)
             if isinstance(expected, SessionHead) and _moved(expected, head):
                 raise VersionConflict("session", session, expected.newest_seq, head.newest_seq)

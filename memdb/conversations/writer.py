@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from memdb.errors import AlreadyExists, Busy, NotFound, require_version
 from memdb.models.ids import MAX_SEQ, scope_of
 from memdb.models.messages import NewMessage
-from memdb.models.settings import ALLOW, DEFAULTS
+from memdb.models.settings import ACTIONS, ALLOW, DEFAULTS
 from memdb.records import branches
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
-from memdb.records.messages import prepare_messages
+from memdb.records.drafts import read_draft, to_new
 from memdb.records.scopes import find_session
 from memdb.tables import jobs, messages, sessions
 from memdb.text.screening import SecretScreen
 from memdb.text.validate import (
+    choice_value,
     expected_value,
     flag_value,
     int_value,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from memdb.models.ids import BranchName
     from memdb.models.messages import Message
     from memdb.models.settings import Settings
-    from memdb.records.messages import Draft
+    from memdb.records.drafts import Draft
     from memdb.records.scopes import ScopeRef
     from memdb.records.spaces import SpaceName
     from memdb.text.tokens import Counting
@@ -96,8 +97,19 @@ class MessageService:
 
     def draft(self, new: Iterable[Given], secrets: str | None = None) -> list[Draft]:
         """Return messages as `prepare` does, for a session that exists."""
-        now_ms, by = self._db.clock(), self._db.written_by
-        return prepare_messages(new, self.counting, self.screen, secrets, now_ms, by)
+        now_ms, writer = self._db.clock(), self._db.written_by
+        if secrets is None:
+            secrets = self.screen.settings.secrets_in_messages
+        else:
+            choice_value(secrets, "secrets", ACTIONS)
+        drafts = []
+        for one in list_value(new, "messages"):
+            drafts += [read_draft(each, self.screen, secrets) for each in to_new(one, now_ms)]
+        counts, counter = self.counting.count_or_estimate([draft["counted"] for draft in drafts])
+        for draft, tokens in zip(drafts, counts, strict=True):
+            draft["tokens"], draft["counter"] = tokens, counter
+            draft["writer"] = draft["writer"] or writer
+        return drafts
 
     def count(self, given: Iterable[str | Given]) -> list[int]:
         """Return the tokens of each text, or of each message as it would be stored."""
@@ -110,7 +122,7 @@ class MessageService:
         return counts
 
     def _cost(self, draft: Draft) -> int:
-        return (draft.tokens or 0) + self.counting.extra_tokens(parse_json(draft.parts, list))
+        return (draft["tokens"] or 0) + self.counting.extra_tokens(parse_json(draft["parts"], list))
 
     def append(
         self,
@@ -333,11 +345,11 @@ def _without_forgotten(
 ) -> Sequence[Draft]:
     """Return the drafts without those whose external id was forgotten in a session."""
     scope_no, target = owner.find(tx), find_session(tx, owner, session)
-    ids = [draft.external_id for draft in drafts]
+    ids = [draft["external_id"] for draft in drafts]
     gone = set() if scope_no is None else message_records.find_kept_away(tx, scope_no, session, ids)
     if gone and target is not None:  # one may have been said again
         gone -= messages.by_externals(tx, target, sorted(gone)).keys()
-    return [draft for draft in drafts if draft.external_id not in gone] if gone else drafts
+    return [draft for draft in drafts if draft["external_id"] not in gone] if gone else drafts
 
 
 def _newest(

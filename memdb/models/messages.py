@@ -8,13 +8,13 @@ None always means "absent", never "unknown default".
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from memdb.models.record import Record
 from memdb.text.parts import warnings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from memdb.errors import PortError
     from memdb.models.types import Certainty, Kind, MessageFormat, Role, Trust
@@ -209,6 +209,37 @@ _store_uid = Message.uid.__set__  # type: ignore[attr-defined]  # of the slot
 Message.uid = _UidField(Message.uid)  # type: ignore[assignment]  # a descriptor
 
 
+class MessageFormats(Protocol):
+    """Functions for messages in the forms of providers; the core has none and calls these."""
+
+    def read_messages(self, value: Any) -> list[NewMessage]:
+        """Return a message or a response of a provider as messages."""
+        ...
+
+    def read_parts(self, role: str, parts: Sequence[Any]) -> tuple[str, list[Any]]:
+        """Return the role and the parts of a message in memdb's form."""
+        ...
+
+    def to_shape(
+        self, messages: Sequence[Message], shape: str, *, provider_ids: bool = True
+    ) -> dict[str, Any]:
+        """Return messages as keyword arguments of a provider's client."""
+        ...
+
+
+_formats: list[Callable[[], MessageFormats]] = []
+
+
+def register_formats(load: Callable[[], MessageFormats]) -> None:
+    """Register what returns the formats; it is called for each message that needs them."""
+    _formats.append(load)
+
+
+def message_formats() -> MessageFormats:
+    """Return the formats that were registered last: those of `memdb.formats`."""
+    return _formats[-1]()
+
+
 class Piece(Record):
     """
     Part of a context: its cost, and why it is there.
@@ -329,9 +360,7 @@ class ContextWindow(Record):
         ...     chat.context(1000).to("openai")
         {'messages': [{'role': 'user', 'content': 'Green, please.'}]}
         """
-        from memdb.formats.shapes import to_shape  # noqa: PLC0415 (an optional package)
-
-        return to_shape(self.messages, shape, provider_ids=provider_ids)
+        return message_formats().to_shape(self.messages, shape, provider_ids=provider_ids)
 
 
 class ProfileBlock(Record):

@@ -2,19 +2,18 @@
 Message records: a message with its words, vectors, archived copy, summaries and jobs.
 
 Rows of the table `messages` are added and removed only through this module, except by `memdb copy`.
-Every message of append, import, fork and hosts first becomes a draft. A draft is screened, checked
-and counted, outside the transaction that stores it. Functions that take a `tx` join the caller's
-transaction.
+What is added was made a draft before, by `memdb.records.drafts`. Functions that take a `tx` join
+the caller's transaction.
 """
 
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 from memdb.engine.segments import spans_of
-from memdb.errors import AlreadyExists, InvalidInput, TooLarge
-from memdb.models.fields import SCREENED
+from memdb.errors import AlreadyExists, TooLarge
 from memdb.models.ids import (
     MAX_INT,
     MAX_SEQ,
@@ -24,12 +23,11 @@ from memdb.models.ids import (
     session_of,
     without_content,
 )
-from memdb.models.messages import ROLES, Finding, Message, NewMessage
-from memdb.models.record import Record
-from memdb.models.settings import ACTIONS, ALLOW, SUMMARIZE_EVERY
+from memdb.models.settings import SUMMARIZE_EVERY
 from memdb.records import archive, spaces
 from memdb.records import dependents as dependent_records
 from memdb.records import summaries as summary_records
+from memdb.records.drafts import DRAFTED
 from memdb.tables import (
     artifacts,
     checks,
@@ -43,227 +41,22 @@ from memdb.tables import (
 from memdb.tables import spaces as space_rows
 from memdb.tables.tombstones import Tombstone
 from memdb.text.derived import bigrams_of, date_spans
-from memdb.text.parts import kind_of, payload_of, text_of
-from memdb.text.times import when_ms
-from memdb.text.validate import (
-    choice_value,
-    content_value,
-    json_list,
-    json_object,
-    list_value,
-    optional_name,
-    parse_json,
-    said_value,
-    time_value,
-)
+from memdb.text.validate import json_list, json_object, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from memdb.engine.base import Tx
+    from memdb.models.messages import Finding, Message
     from memdb.models.protocols import Ids
+    from memdb.records.drafts import Draft
     from memdb.records.spaces import SpaceName
-    from memdb.text.screening import SecretScreen
-    from memdb.text.tokens import Counting
 
-
-NEW_FIELDS = frozenset(NewMessage._fields)
-SCREENED_FIELDS = tuple(name for name in SCREENED["message"] if name in NEW_FIELDS)
 
 # Messages that move to another row together.
 MOVED = 500
 
-
-class Draft(Record):
-    """
-    A checked message without a place.
-
-    Attributes:
-        parts: The parts as JSON text; None if there is only the text.
-        metadata: JSON text; None means none.
-        created_ms: None means the time of the transaction that stores it.
-        uid: None for a new one.
-        writer: The program that stores it; None means unknown.
-        bigrams: Derived from the text, for search in Chinese and Japanese.
-        counted: The text whose tokens are counted.
-        tokens: None before `count_drafts`.
-        counter: The name of the counter of `tokens`.
-    """
-
-    role: str
-    author: str | None
-    text: str
-    parts: str | None
-    external_id: str | None
-    metadata: str | None
-    created_ms: int | None
-    uid: str | None
-    writer: str | None
-    bigrams: str | None
-    counted: str
-    tokens: int | None = None
-    counter: str = ""
-
-    if not TYPE_CHECKING:  # each append makes one
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            """Take the fields; naming each takes a fifth of the time."""
-            if kwargs or len(args) != len(self._fields):
-                args = self._complete(args, kwargs)
-            (
-                self.role, self.author, self.text, self.parts, self.external_id, self.metadata,
-                self.created_ms, self.uid, self.writer, self.bigrams, self.counted, self.tokens,
-                self.counter,
-            ) = args  # fmt: skip
-
-
-def prepare_messages(
-    new: Iterable[NewMessage | dict[str, Any]],
-    counting: Counting,
-    screen: SecretScreen,
-    action: str | None,
-    now_ms: int,
-    writer: str | None = None,
-) -> list[Draft]:
-    """
-    Return messages as drafts: screened, checked and counted.
-
-    Args:
-        new: `NewMessage`s, or dicts with the same fields by name.
-        action: "refuse", "redact" or "allow" secrets; None means as the
-            settings say for messages.
-        now_ms: The present, for a time such as "2 weeks ago".
-        writer: Writer of messages that name none.
-
-    Raises:
-        InvalidInput: a value is not a message, or a field cannot be stored.
-        SecretFound: a message contains a secret, and those are refused.
-    """
-    if action is None:
-        action = screen.settings.secrets_in_messages
-    else:
-        choice_value(action, "secrets", ACTIONS)
-    given = list_value(new, "messages")
-    every = [one for message in given for one in to_new(message, now_ms)]
-    read = [_read(one, screen, action, writer) for one in every]
-    counts, name = counting.count_or_estimate([values[-1] for values in read])
-    return [Draft(*(*values, tokens, name)) for values, tokens in zip(read, counts, strict=True)]
-
-
-def read_draft(
-    new: NewMessage, screen: SecretScreen, action: str, tokens: int | None = None, counter: str = ""
-) -> Draft:
-    """
-    Return a message as a draft; its tokens are counted later unless *tokens* are known.
-
-    Raises:
-        InvalidInput: a field cannot be stored.
-        SecretFound: the message contains a secret, and *action* is "refuse".
-    """
-    return Draft(*(*_read(new, screen, action), tokens, counter))
-
-
-def _read(
-    new: NewMessage, screen: SecretScreen, action: str, writer: str | None = None
-) -> tuple[Any, ...]:
-    """Return the fields of a draft except its tokens; the last one is the text to count."""
-    if action != ALLOW:
-        new = _screened(new, screen, action)
-    text = counted = content_value(new.text, "text")
-    if new.parts:
-        new, counted = _with_parts(new)
-        text = new.text
-    return (
-        choice_value(new.role, "role", ROLES),
-        optional_name(new.author, "author"),
-        text,
-        json_list(new.parts, "parts"),
-        optional_name(new.external_id, "external_id"),
-        json_object(new.metadata, "metadata"),
-        time_value(new.created_ms, "created_ms"),
-        optional_name(new.uid, "uid"),
-        writer if new.writer is None else optional_name(new.writer, "writer"),
-        bigrams_of(text),
-        counted,
-    )
-
-
-def count_drafts(drafts: Sequence[Draft], counting: Counting) -> list[Draft]:
-    """Return *drafts* with missing token counts added; PortError if the counter fails."""
-    due = [draft.counted for draft in drafts if draft.tokens is None]
-    if not due:
-        return list(drafts)
-    counts = iter(counting.count_many(due))
-    name = counting.name
-    return [
-        draft.replace(tokens=next(counts), counter=name) if draft.tokens is None else draft
-        for draft in drafts
-    ]
-
-
-def _screened(new: NewMessage, screen: SecretScreen, action: str) -> NewMessage:
-    """Return a message after applying *action* to secrets; other values are refused later."""
-    new = new.replace(text=content_value(new.text, "text"))
-    given = {name: getattr(new, name) for name in SCREENED_FIELDS}
-    return new.replace(**screen.pass_fields("message", given, action))
-
-
-def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
-    """Return a message with its parts in memdb's form, its text, and the text to count."""
-    if not isinstance(new.parts, (list, tuple)):
-        return new, new.text  # refused when it is made JSON
-    from memdb.formats.provider_messages import read_parts  # noqa: PLC0415 (an optional package)
-
-    role, parts = read_parts(new.role, new.parts)
-    text = content_value(new.text, "text") or content_value(text_of(parts), "parts")
-    extra = content_value(payload_of(parts), "parts")
-    counted = text if extra in text else f"{text}\n{extra}"
-    return new.replace(role=role, parts=parts, text=text), counted
-
-
-# What a provider's message may have in place of `content`.
-PROVIDER_FIELDS = frozenset("content tool_calls function_call refusal audio".split())
-# Fields that no provider's message has.
-OWN_FIELDS = ("author", "external_id", "created", "created_ms", "metadata", "uid", "writer")
-
-
-def to_new(value: NewMessage | dict[str, Any] | Any, now_ms: int) -> Sequence[NewMessage]:
-    """
-    Return *value* as messages: a dict with their fields by name, or a provider's message.
-
-    A dict may have `created`, a time in any form, in place of `created_ms`. Fields of `OWN_FIELDS`
-    in a provider's dict are memdb's, and count as in a dict of memdb.
-
-    Raises:
-        InvalidInput: the value is not a message, or has an unknown field.
-    """
-    if isinstance(value, NewMessage):
-        return (value,)
-    own: dict[str, Any] = {}
-    if isinstance(value, dict) and value.get("role") in ROLES and not _is_geminis(value):
-        own = {name: value[name] for name in OWN_FIELDS if name in value}
-        value = {name: one for name, one in value.items() if name not in own}
-        if "created" in own:
-            own["created_ms"] = when_ms(own.pop("created"), "created", now_ms)
-        if NEW_FIELDS.issuperset(value):
-            said = said_value(value.get("text"), value.get("parts"))
-            return (NewMessage(**{**value, **own, "text": said}),)
-        if not value.keys() & PROVIDER_FIELDS:
-            unknown = min(map(str, set(value) - NEW_FIELDS))
-            fields = ", ".join(NewMessage._fields).replace("created_ms", "created")
-            raise InvalidInput(f"message has no field {unknown!r}: use {fields}, or content")
-    from memdb.formats.provider_messages import read_messages  # noqa: PLC0415 (an optional package)
-
-    rest = {name: one for name, one in own.items() if name not in ("external_id", "uid")}
-    found = enumerate(read_messages(value))
-    return [one.replace(**(rest if number else own)) for number, one in found]
-
-
-def _is_geminis(value: dict[str, Any]) -> bool:
-    """Return whether a message has Gemini's form: its parts have no type."""
-    parts = value.get("parts") if value.keys() == {"role", "parts"} else None
-    return bool(parts) and isinstance(parts, list) and not any(map(kind_of, parts))
-
+_external_id, _tokens = itemgetter("external_id"), itemgetter("tokens")
 
 # Later than any lease or retry.
 ANY_TIME = MAX_INT
@@ -299,27 +92,22 @@ def insert(
     Cost: 25 µs per message in bulk.
     """
     name = str(name)
-    if all(draft.external_id is None for draft in drafts):  # as nearly always: 3 µs less
+    if not any(map(_external_id, drafts)):  # as nearly always: 3 µs less
         rows = place(tx, session, drafts, ids, space, summarize_every=summarize_every)
         return [messages.added_message(row, name) for row in rows]
-    stored: dict[str | None, Message | None] = {
-        draft.external_id: find_same(tx, session, name, draft, keep=keep)
-        for draft in drafts
-        if draft.external_id is not None
-    }
-    unknown = [draft for draft in drafts if stored.get(draft.external_id) is None]
+    stored: dict[str | None, Message] = {}
+    for draft in drafts:
+        found = find_same(tx, session, name, draft, keep=keep)
+        if found is not None:
+            stored[draft["external_id"]] = found
+    unknown = [draft for draft in drafts if draft["external_id"] not in stored]
     fresh = _first_of_each(unknown, keep=keep)
     rows = place(tx, session, fresh, ids, space, summarize_every=summarize_every)
-    added = {
-        id(draft): messages.added_message(row, name) for draft, row in zip(fresh, rows, strict=True)
-    }
-    by_external: dict[str | None, Message] = {
-        draft.external_id: added[id(draft)] for draft in fresh
-    }
-    return [
-        stored.get(draft.external_id) or added.get(id(draft)) or by_external[draft.external_id]
-        for draft in drafts
-    ]
+    added = [messages.added_message(row, name) for row in rows]
+    stored |= {message.external_id: message for message in added}
+    unnamed = iter([message for message in added if message.external_id is None])
+    names = map(_external_id, drafts)
+    return [next(unnamed) if one is None else stored[one] for one in names]
 
 
 def place(
@@ -348,13 +136,13 @@ def place(
         spaces.ensure(tx, space)
         known["space", space.model, space.dim] = 1
     late = seqs.count(None) if seqs else len(drafts)
-    seq, tokens = 0, sum(draft.tokens or 0 for draft in drafts)
+    seq, tokens = 0, sum(map(_tokens, drafts))
     if late:
         last = sessions.advance(
             tx,
             session,
             late,
-            newest_ms=drafts[-1].created_ms,
+            newest_ms=drafts[-1]["created_ms"],
             messages=len(drafts),
             tokens=tokens,
         )
@@ -413,24 +201,26 @@ def _no_uid(_now_ms: int) -> str:
 
 
 def _to_draft(message: Message) -> Draft:
-    same = {name: getattr(message, name) for name in Draft._fields if name in Message._fields}
-    same["parts"] = json_list(message.parts, "parts")
-    same["metadata"] = json_object(message.metadata, "metadata")
-    return Draft(**same, bigrams=bigrams_of(message.text), counted="")
+    draft = {name: getattr(message, name) for name in DRAFTED}
+    draft["parts"] = json_list(message.parts, "parts")
+    draft["metadata"] = json_object(message.metadata, "metadata")
+    draft |= {"bigrams": bigrams_of(message.text), "counted": ""}
+    return cast("Draft", draft)
 
 
 def find_same(
     tx: Tx, session: int, name: str, draft: Draft, *, keep: bool = False
 ) -> Message | None:
     """
-    Return the stored message with the external id of a draft, None if there is none.
+    Return the stored message with the external id of a draft, None if there is none, or no id.
 
     Raises:
         AlreadyExists: the stored message has another role, text or parts than the draft, and
             *keep* is False.
     """
-    assert draft.external_id is not None
-    found = messages.find_external(tx, session, name, draft.external_id)
+    if draft["external_id"] is None:
+        return None
+    found = messages.find_external(tx, session, name, draft["external_id"])
     if found is not None and not keep:
         _refuse_other((found.role, found.text, found.parts), draft)
     return found
@@ -439,22 +229,21 @@ def find_same(
 def says(message: Message, draft: Draft) -> bool:
     """Return whether a stored message has all content of a draft, author and metadata too."""
     return (message.role, message.author, message.text, message.parts, message.metadata) == (
-        draft.role,
-        draft.author,
-        draft.text,
-        parse_json(draft.parts),
-        parse_json(draft.metadata, dict),
+        draft["role"],
+        draft["author"],
+        draft["text"],
+        parse_json(draft["parts"]),
+        parse_json(draft["metadata"], dict),
     )
 
 
 def _to_row(row_id: int, draft: Draft, ids: Ids, now_ms: int) -> dict[str, Any]:
     """Return the columns of a message, with their hash."""
-    created_ms = now_ms if draft.created_ms is None else draft.created_ms
-    row = draft._asdict()
-    row["id"] = row_id
-    row["uid"] = draft.uid or ids(now_ms)
-    row["created_ms"] = created_ms
-    row["spans"] = date_spans(draft.text, created_ms)
+    row: dict[str, Any] = {**draft, "id": row_id}
+    row["uid"] = draft["uid"] or ids(now_ms)
+    if row["created_ms"] is None:
+        row["created_ms"] = now_ms
+    row["spans"] = date_spans(row["text"], row["created_ms"])
     row["content_hash"] = messages.hash_of(row)
     return row
 
@@ -472,14 +261,14 @@ def _first_of_each(drafts: Iterable[Draft], *, keep: bool) -> list[Draft]:
     seen: dict[str, Draft] = {}
     kept = []
     for draft in drafts:
-        if draft.external_id is None:
+        if draft["external_id"] is None:
             kept.append(draft)
-        elif draft.external_id not in seen:
-            seen[draft.external_id] = draft
+        elif draft["external_id"] not in seen:
+            seen[draft["external_id"]] = draft
             kept.append(draft)
         elif not keep:
-            first = seen[draft.external_id]
-            _refuse_other((first.role, first.text, parse_json(first.parts)), draft)
+            first = seen[draft["external_id"]]
+            _refuse_other((first["role"], first["text"], parse_json(first["parts"])), draft)
     return kept
 
 
@@ -493,13 +282,13 @@ def is_same(stored: tuple[Any, ...], draft: Draft) -> bool:
     Args:
         stored: Role, text and parts of that message, or role and text.
     """
-    return stored == (draft.role, draft.text, parse_json(draft.parts))[: len(stored)]
+    return stored == (draft["role"], draft["text"], parse_json(draft["parts"]))[: len(stored)]
 
 
 def _refuse_other(stored: tuple[str, str, Any], draft: Draft) -> None:
     if not is_same(stored, draft):
-        assert draft.external_id is not None
-        raise AlreadyExists("message with external_id", draft.external_id)
+        assert draft["external_id"] is not None
+        raise AlreadyExists("message with external_id", draft["external_id"])
 
 
 def remove(tx: Tx, parts: Mapping[int, Sequence[int]]) -> None:
@@ -630,12 +419,13 @@ def edit(tx: Tx, session: int, message: Message, draft: Draft, ids: Ids) -> None
     Every summary of the session is removed, because each may quote it, directly or through another
     one. An archived message leaves the archive, with the others of its segment.
     """
-    kept = draft.replace(
-        uid=message.uid,
-        external_id=message.external_id,
-        created_ms=message.created_ms,
-        writer=message.writer,
-    )
+    kept: Draft = {
+        **draft,
+        "uid": message.uid,
+        "external_id": message.external_id,
+        "created_ms": message.created_ms,
+        "writer": message.writer,
+    }
     _rewrite(tx, session, _to_row(message.row_id, kept, ids, tx.now_ms))
     jobs.add_session(tx, session, message.seq)
     _embed_from(tx, session, message.seq)

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from memdb.models.record import Record
-from memdb.records import messages as message_records
+from memdb.records.drafts import count_drafts
 from memdb.sync.clock import NO_CHANGE, Change, wins
 from memdb.sync.folder import Refused, is_a
 from memdb.sync.outgoing import thing_of
@@ -228,6 +228,6 @@ def _counted(services: TransferServices, read: dict[int, Any]) -> dict[int, Any]
     """Return the messages that were read, with their tokens."""
     said = {at: one for at, one in read.items() if isinstance(one, message_lines.MessageLine)}
     drafts = [one.draft for one in said.values()]
-    counted = message_records.count_drafts(drafts, services.counting)
+    counted = count_drafts(drafts, services.counting)
     pairs = zip(said.items(), counted, strict=True)
     return {at: one.replace(draft=draft) for (at, one), draft in pairs}

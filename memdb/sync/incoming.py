@@ -480,7 +480,7 @@ class _ChunkWriter:
             if tree is None:
                 session = self._session(name)
                 tree = merge.tree(tx, session)
-            home, made_ms = line.get("branch", ""), read.draft.created_ms or 0
+            home, made_ms = line.get("branch", ""), read.draft["created_ms"] or 0
             is_plain &= tree.add(uid, line["seq"], above, home, made_ms)
             merge.above[place] = uid
             fresh.append((uid, read))
@@ -517,7 +517,7 @@ class _ChunkWriter:
             lines.sort(key=lambda line: int(line.seq))
             drafts = [line.draft for line in lines]
             seqs = [line.seq for line in lines]
-            newest_ms = max(line.draft.created_ms or 0 for line in lines)
+            newest_ms = max(line.draft["created_ms"] or 0 for line in lines)
             updated_ms = max(sessions.updated_ms(tx, row), newest_ms)
             are_read = jobs.watermark(tx, row).next_seq > last_seqs.get(row, 0)
             message_records.place(

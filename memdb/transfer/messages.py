@@ -37,7 +37,7 @@ from memdb.records import branches as branch_records
 from memdb.records import dependents as dependent_records
 from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
-from memdb.records.messages import Draft, count_drafts, read_draft
+from memdb.records.drafts import BLANK, Draft, count_drafts, read_draft
 from memdb.tables import jobs, messages, sessions
 from memdb.text.derived import bigrams_of
 from memdb.text.validate import (
@@ -321,7 +321,7 @@ def read_message(target: Target, item: Item) -> MessageLine:
     tokens = row["tokens"] if row["counter"] else None
     draft = read_draft(new, screen, action, tokens, row["counter"] or "")
     if not exported:
-        draft = draft.replace(writer=draft.writer or target.services.db.written_by)
+        draft["writer"] = draft["writer"] or target.services.db.written_by
         return MessageLine(item.place, session, None, draft, in_tree, after)
     if session not in target.last_seqs:
         kind = "branch" if row["branch"] else "session"
@@ -330,8 +330,8 @@ def read_message(target: Target, item: Item) -> MessageLine:
     if seq > target.last_seqs[session]:
         last_seq = target.last_seqs[session]
         raise InvalidInput(f"seq is {seq}, but its session ends at {last_seq}: export it again")
-    if action != ALLOW and read_draft(new, screen, ALLOW, draft.tokens, draft.counter) != draft:
-        draft = draft.replace(tokens=None, counter="")  # what is left of it is counted
+    if action != ALLOW and read_draft(new, screen, ALLOW, tokens, draft["counter"]) != draft:
+        draft["tokens"], draft["counter"] = None, ""  # what is left of it is counted
     return MessageLine(item.place, session, seq, draft, in_tree, after)
 
 
@@ -357,8 +357,17 @@ def _plain_line(target: Target, item: Item) -> MessageLine | None:
         return None
     uid, counter = name_value(uid, "uid"), text_value(counter, "counter")
     text = content_value(text, "text")
-    grams, no = bigrams_of(text), None
-    draft = Draft(role, no, text, no, no, no, created_ms, uid, no, grams, text, tokens, counter)
+    draft: Draft = {
+        **BLANK,
+        "role": role,
+        "text": text,
+        "created_ms": created_ms,
+        "uid": uid,
+        "bigrams": bigrams_of(text),
+        "counted": text,
+        "tokens": tokens,
+        "counter": counter,
+    }
     return MessageLine(item.place, session, seq, draft, False, None)
 
 
@@ -384,8 +393,8 @@ def _stored_externals(target: Target, tx: Tx, lines: list[MessageLine]) -> Store
     """Return the stored messages that have the external ids of hand-written lines."""
     given: dict[str, list[str]] = {}
     for line in lines:
-        if line.draft.external_id is not None and line.seq is None:
-            given.setdefault(line.session, []).append(line.draft.external_id)
+        if line.external_id is not None and line.seq is None:
+            given.setdefault(line.session, []).append(line.external_id)
     in_trees = {line.session for line in lines if line.in_tree}
     stored: Stored = {}
     for session, external_ids in given.items():
@@ -404,7 +413,7 @@ def _is_stored(stored: Stored, line: MessageLine) -> bool:
     """Return whether a hand-written line is stored already, with the same role and text."""
     if line.seq is not None or line.session not in stored:
         return False
-    twin = stored[line.session].get(line.draft.external_id or "")
+    twin = stored[line.session].get(line.external_id or "")
     return twin is not None and message_records.is_same(twin[1:], line.draft)
 
 
@@ -436,11 +445,11 @@ def _list_away(target: Target, tx: Tx, lines: list[MessageLine]) -> list[Message
     scope_no = target.owner.find(tx)
     if scope_no is None:
         return []
-    uids = [line.draft.uid for line in lines if line.seq is not None and line.draft.uid]
+    uids = [line.uid for line in lines if line.seq is not None and line.uid]
     forgotten = dependent_records.are_forgotten(tx, scope_no, uids) if uids else set()
     away: dict[str, set[str]] = {}
     for session in {line.session for line in lines}:
-        ids = [one.draft.external_id for one in lines if one.session == session and one.seq is None]
+        ids = [one.external_id for one in lines if one.session == session and one.seq is None]
         away[session] = message_records.find_kept_away(tx, scope_no, session, ids)
         if away[session]:  # but for what was said again
             away[session] -= _stored_externals(target, tx, lines).get(session, {}).keys()
@@ -448,11 +457,7 @@ def _list_away(target: Target, tx: Tx, lines: list[MessageLine]) -> list[Message
         line
         for line in lines
         if target.is_gone(line.session)
-        or (
-            line.draft.uid in forgotten
-            if line.seq
-            else line.draft.external_id in away[line.session]
-        )
+        or (line.uid in forgotten if line.seq else line.external_id in away[line.session])
     ]
 
 
@@ -496,11 +501,21 @@ class MessageLine(Record):
     in_tree: bool = False
     after: str | None = None
 
+    @property
+    def external_id(self) -> str | None:
+        """The id that the host gave, None without one."""
+        return self.draft["external_id"]
+
+    @property
+    def uid(self) -> str:
+        """The uid of an exported message, "" without one."""
+        return self.draft["uid"] or ""
+
 
 def taken_by_another(line: MessageLine) -> InvalidInput:
     """Return the error for a line whose external id another message has."""
     return InvalidInput(
-        f"{line.place}: external_id {line.draft.external_id!r} belongs to a different message "
+        f"{line.place}: external_id {line.external_id!r} belongs to a different message "
         f"of session {line.session!r}: give this one another"
     )
 
@@ -528,14 +543,14 @@ class MessageMerge:
     def _load(self, lines: list[MessageLine]) -> None:
         """Look up the external ids, seqs and uids of *lines*."""
         tx, into = self._tx, self._into
-        given = [line.draft.external_id for line in lines if line.draft.external_id is not None]
+        given = [line.external_id for line in lines if line.external_id is not None]
         self._by_external = messages.by_externals(tx, into.id, given) if given else {}
-        uids = {into.id | line.seq: line.draft.uid or "" for line in lines if line.seq is not None}
+        uids = {into.id | line.seq: line.uid for line in lines if line.seq is not None}
         if not uids or into.fresh:
             return
         self._uids = messages.uids(tx, list(uids))
         if not into.own or any(self._uids.get(ref, uid) != uid for ref, uid in uids.items()):
-            wanted = [line.draft.uid or "" for line in lines if line.seq is not None]
+            wanted = [line.uid for line in lines if line.seq is not None]
             self._by_uid = messages.find_uids(tx, into.id, wanted)
 
     def _is_stored(self, line: MessageLine) -> bool:
@@ -546,17 +561,17 @@ class MessageMerge:
         """
         draft = line.draft
         if line.seq is not None:
-            if self._uids.get(self._into.id | line.seq) == draft.uid:
+            if self._uids.get(self._into.id | line.seq) == draft["uid"]:
                 return True
-            here = self._by_uid.get(draft.uid or "")
+            here = self._by_uid.get(draft["uid"] or "")
             if here is not None:
                 self._move(line.session, line.seq, here)
                 return True
-        if draft.external_id is None:
+        if draft["external_id"] is None:
             return False
-        twin = self._by_external.get(draft.external_id)
+        twin = self._by_external.get(draft["external_id"])
         if twin is None:
-            self._by_external[draft.external_id] = (0, draft.role, draft.text)
+            self._by_external[draft["external_id"]] = (0, draft["role"], draft["text"])
             return False
         if not message_records.is_same(twin[1:], draft) and not self._target.is_captured:
             raise taken_by_another(line)
@@ -574,7 +589,7 @@ class MessageMerge:
         """Return the seq in the file if it is free here; None adds the message at the end."""
         if line.seq is None:
             return None
-        row_id, uid = self._into.id | line.seq, line.draft.uid or ""
+        row_id, uid = self._into.id | line.seq, line.uid
         if self._into.own and row_id not in self._uids:
             self._uids[row_id] = uid
             return line.seq
@@ -606,7 +621,7 @@ class MessageMerge:
             if line.seq is not None:
                 self._target.moved[line.session, line.seq] = row["id"] - into.id
         if late:
-            self._date([line.draft.created_ms for line, _ in late], times)
+            self._date([line.draft["created_ms"] for line, _ in late], times)
 
     def _dated(self) -> list[int]:
         """Return the session, or the branch and its session, because a message changes both."""
@@ -667,7 +682,7 @@ class Heads:
 
     def read(self, target: Target, tx: Tx, lines: Iterable[MessageLine]) -> None:
         """Look up what *lines* name in the session and its branches."""
-        ids = sorted({one for line in lines for one in (line.draft.external_id, line.after) if one})
+        ids = sorted({one for line in lines for one in (line.external_id, line.after) if one})
         scope_no = target.owner.find(tx)
         rows = list_rows(target, tx, self.session)
         for row, name in rows.items():
@@ -685,7 +700,7 @@ class Heads:
         steps: list[Step] = []
         last = self.session
         for line in lines:
-            external_id, after = line.draft.external_id or "", line.after
+            external_id, after = line.external_id or "", line.after
             source = None
             if external_id in self._at:  # a message again: it is compared there
                 last = self._at[external_id][0]
@@ -804,10 +819,10 @@ class Trial:
 
     def _take(self, target: Target, line: MessageLine, stored: Mapping[str, Any]) -> str:
         """Return the field of the report that counts a line."""
-        place, draft = (line.session, line.draft.external_id), line.draft
+        place, draft = (line.session, line.external_id), line.draft
         if place[1] is None or line.seq is not None:
             return "messages_added"
-        digest, twin = digest_of(f"{draft.role}\0{draft.text}"), stored.get(place[1])
+        digest, twin = digest_of(f"{draft['role']}\0{draft['text']}"), stored.get(place[1])
         is_known = twin is not None or place in self.taken
         is_other = self.taken.setdefault(place, digest) != digest
         is_other |= twin is not None and not message_records.is_same(twin[1:], draft)

@@ -85,8 +85,6 @@ LATE = ("cli/", "api/_container.py", "api/_resolve.py")
 RARE = {
     "api/database.py": "memdb.api.file",
     "api/session.py": "memdb.api.tools",
-    "models/messages.py": "memdb.formats.",
-    "records/messages.py": "memdb.formats.",
     "integrations/mcp/transports.py": "memdb.web",
 }
 

@@ -14,7 +14,6 @@ import memdb
 from memdb.agents.discovery import Imported
 from memdb.models.record import Record, RecordType
 from memdb.models.reports import ImportReport
-from memdb.records.messages import Draft
 from memdb.transfer.lines import Item
 from memdb.transfer.messages import MessageLine
 
@@ -78,7 +77,7 @@ def test_a_repr_fits_a_line() -> None:
     assert repr(Single(("a", "b"))) == "Single(value=('a', 'b'))"
 
 
-@pytest.mark.parametrize("record", [memdb.Message, memdb.Piece, Draft, MessageLine, Item])
+@pytest.mark.parametrize("record", [memdb.Message, memdb.Piece, MessageLine, Item])
 def test_a_constructor_by_hand_takes_the_fields(record: type[Record]) -> None:
     """By place, by name, and with the defaults that the class names."""
     values = dict(zip(record._fields, range(len(record._fields)), strict=True))
