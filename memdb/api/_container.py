@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, require, require_all
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
-from memdb.models.ids import MAX_INT
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, REFUSE, Settings, changed, differences, read_stored
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from memdb.conversations.archive import ArchiveService
     from memdb.conversations.host_sessions import HostSessionService
     from memdb.conversations.writer import MessageService
-    from memdb.deletion.selectors import Selector
     from memdb.deletion.service import DeletionService
     from memdb.embeddings.indexer import Indexer
     from memdb.engine.base import Engine, Probes
@@ -86,8 +84,11 @@ if TYPE_CHECKING:
     from memdb.text.tokens import Counting
     from memdb.transfer.lines import TransferServices
 
-# The services that stay when the settings change: what they keep in memory is not theirs.
-KEPT = ("changes", "indexer", "usage", "caller", "context_log")
+T = TypeVar("T")
+
+
+class by_settings(cached_property[T]):  # noqa: N801 (a decorator)
+    """A service that is made of the settings, and so made again after they change."""
 
 
 class Ports(Record):
@@ -201,11 +202,11 @@ class Services:
         if new != self.settings:
             self.settings = new
             for name, service in vars(Services).items():
-                if isinstance(service, cached_property) and name not in KEPT:
+                if isinstance(service, by_settings):
                     self.__dict__.pop(name, None)
         return new
 
-    @cached_property
+    @by_settings
     def screen(self) -> SecretScreen:
         """Scanner for secrets."""
         return self._screen_by(self.settings)
@@ -215,7 +216,7 @@ class Services:
 
         return SecretScreen(rules, self.ports.secret_detector)
 
-    @cached_property
+    @by_settings
     def counting(self) -> Counting:
         """Token counter."""
         from memdb.text.tokens import Counting
@@ -228,7 +229,7 @@ class Services:
             counter = limited_counter(counter, self.meter)
         return Counting(counter, self.settings)
 
-    @cached_property
+    @by_settings
     def writer(self) -> MessageService:
         """Service that adds messages."""
         from memdb.conversations.writer import MessageService
@@ -237,7 +238,7 @@ class Services:
             self.db, self.counting, self.indexer.space_name, self.screen, self.settings
         )
 
-    @cached_property
+    @by_settings
     def hosting(self) -> HostSessionService:
         """Service for the sessions and the state of host programs."""
         from memdb.conversations.host_sessions import HostSessionService
@@ -262,7 +263,7 @@ class Services:
         embedder = load_embedder(self.ports.embedder, self.meter)
         return Indexer(self.db, embedder, load_embedder(previous, self.meter))
 
-    @cached_property
+    @by_settings
     def entries(self) -> EntryService:
         """Service of long-term entries."""
         return self._entries_by(self.screen)
@@ -272,7 +273,7 @@ class Services:
 
         return EntryService(self.db, self.indexer.ensure_space, screen, self.entry_writer)
 
-    @cached_property
+    @by_settings
     def entry_writer(self) -> EntryWriter:
         """Applies statements to entries."""
         from memdb.entries.apply import EntryWriter
@@ -281,7 +282,7 @@ class Services:
         quota = Quota(self.categories, self.settings.entry_quota)
         return EntryWriter(self.db.ids, self.categories, self.screen, quota, self.usage)
 
-    @cached_property
+    @by_settings
     def categories(self) -> Categories:
         """Categories of entries."""
         from memdb.entries.categories import Categories
@@ -295,7 +296,7 @@ class Services:
 
         return UsageCounter(self.db)
 
-    @cached_property
+    @by_settings
     def remember(self) -> RememberService:
         """Service that stores facts, with links to the facts that are already known."""
         from memdb.entries.remember import RememberService
@@ -326,7 +327,7 @@ class Services:
         if "context_log" in self.__dict__:
             self.context_log.write()
 
-    @cached_property
+    @by_settings
     def recaller(self) -> SearchService:
         """Service behind `recall`."""
         from memdb.search.service import SearchService
@@ -350,14 +351,14 @@ class Services:
 
         return limited_reranker(self.ports.reranker, self.meter)
 
-    @cached_property
+    @by_settings
     def artifacts(self) -> ArtifactService:
         """Service for artifacts."""
         from memdb.artifacts.service import ArtifactService
 
         return ArtifactService(self.db, self.screen)
 
-    @cached_property
+    @by_settings
     def items(self) -> ItemService:
         """Service for items."""
         from memdb.items.service import ItemService
@@ -380,7 +381,7 @@ class Services:
 
         return ModelCaller(self.ports.model, meter=self.meter)
 
-    @cached_property
+    @by_settings
     def summaries(self) -> Summaries:
         """Builder of summaries."""
         from memdb.summaries.builder import Summaries
@@ -514,26 +515,6 @@ class Services:
 
         return copy_to(data, path, replace=replace)
 
-    def select(self, **given: Any) -> Selector:
-        """Return the selection of a removal from a scope; see `memdb.deletion.selectors.select`."""
-        from memdb.deletion.selectors import select
-
-        return select(**given)
-
-    def select_written(self, writer: str, since: When | None) -> Selector:
-        """Return the selection of what a writer stored since a time; None means always."""
-        from memdb.deletion.selectors import Selector
-
-        since_ms = self.when_ms(since, "since")
-        since_ms = -MAX_INT if since_ms is None else since_ms
-        return Selector("writer", query=name_value(writer, "writer"), since_ms=since_ms)
-
-    def select_in(self, session: str, **given: Any) -> Selector:
-        """Return the selection of a removal from a session; see `select`."""
-        from memdb.deletion.selectors import select_in
-
-        return select_in(session, **given)
-
     def family(self, owner: ScopeRef) -> list[ScopeRef]:
         """Return a scope, and those of the same user in the parts of its app."""
         with self.db.read() as tx:
@@ -584,7 +565,7 @@ class Services:
             ) from error
         return new_probes(self.db)
 
-    @cached_property
+    @by_settings
     def extractions(self) -> ExtractionService:
         """Pipeline that learns entries from messages."""
         from memdb.extraction.candidates import CandidateFinder, CandidateResolver
@@ -600,7 +581,7 @@ class Services:
         )
         return ExtractionService(self.db, self.settings, finder, resolver)
 
-    @cached_property
+    @by_settings
     def profiles(self) -> ProfileService:
         """Writer of the profile: long-term memory as a text for a prompt."""
         from memdb.context.profile import ProfileService
@@ -614,7 +595,7 @@ class Services:
             self.shared,
         )
 
-    @cached_property
+    @by_settings
     def jobs(self) -> JobRunner:
         """Runner of background work."""
         from memdb.jobs.runner import JobRunner
@@ -703,7 +684,7 @@ class Services:
         own = {"summary_prompt": TASK, "extract_prompt": FIND_TASK, "compare_prompt": COMPARE_TASK}
         return {name: getattr(self.settings, name) or text for name, text in own.items()}
 
-    @cached_property
+    @by_settings
     def trees(self) -> SummaryReader:
         """Reader of summaries, and of the messages behind them."""
         from memdb.summaries.tree import SummaryReader
@@ -717,7 +698,7 @@ class Services:
 
         return ContextLog(self.db, lambda: self.items)
 
-    @cached_property
+    @by_settings
     def contexts(self) -> ContextService:
         """Builder of contexts."""
         from memdb.context.builder import ContextService

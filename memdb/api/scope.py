@@ -382,8 +382,8 @@ class Scope:
         Takes the selectors of `forget`. Entries that were learnt from deleted messages stay. Bytes
         may stay in the file until they are overwritten.
         """
-        selector = self._services.select(**selectors)
-        return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
+        deletion = self._services.deletion
+        return deletion.delete(self._owner, deletion.select(**selectors), dry_run=dry_run)
 
     def undo(self, *, writer: str, since: When | None = None, dry_run: bool = False) -> Receipt:
         """
@@ -402,8 +402,9 @@ class Scope:
             The receipt. `rewritten` counts the entries that went back, and `remaining` names what
             stays as the writer left it, and why.
         """
-        selector = self._services.select_written(writer, since)
-        return self._services.deletion.delete(self._owner, selector, dry_run=dry_run)
+        deletion = self._services.deletion
+        selector = deletion.select_written(writer, self._services.when_ms(since, "since"))
+        return deletion.delete(self._owner, selector, dry_run=dry_run)
 
     def forget(
         self,
@@ -467,8 +468,9 @@ class Scope:
         ...     receipt.removed["messages"], receipt.proven
         (1, True)
         """
-        selector = self._services.select(**selectors)
-        return self._services.deletion.forget(
+        deletion = self._services.deletion
+        selector = deletion.select(**selectors)
+        return deletion.forget(
             self._owner, selector, prove=prove, dry_run=dry_run, expected=expected
         )
 

@@ -205,6 +205,12 @@ def select_in(
     )
 
 
+def select_written(writer: str, since_ms: int | None) -> Selector:
+    """Return the selector of what a writer stored since a time; None means always."""
+    since_ms = -MAX_INT if since_ms is None else since_ms
+    return Selector("writer", query=name_value(writer, "writer"), since_ms=since_ms)
+
+
 class Part(Record):
     """
     Messages of a session: its id and name, and their seqs.

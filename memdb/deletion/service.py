@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from memdb.deletion import preview, proof, selectors
-from memdb.deletion.selectors import Rewriting, select
+from memdb.deletion.selectors import Rewriting, select, select_in, select_written
 from memdb.engine.branches import expect_paths, runs_of, within
 from memdb.errors import Busy, Conflict, Corrupt, InvalidInput
 from memdb.models.ids import is_branch, scope_range
@@ -254,7 +254,15 @@ MAX_TRIES = 10
 
 
 class DeletionService:
-    """Deletes and forgets rows of scopes."""
+    """
+    Deletes and forgets rows of scopes.
+
+    What goes is named by a `Selector`, which the three functions return.
+    """
+
+    select = staticmethod(select)
+    select_in = staticmethod(select_in)
+    select_written = staticmethod(select_written)
 
     def __init__(
         self, db: Engine, summaries: Callable[[], Summaries], new_probes: Callable[[], Probes]
