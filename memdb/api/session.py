@@ -117,7 +117,8 @@ class Session:
         if isinstance(role, str):
             created_ms = self._services.when_ms(created, "created")
             said = said_value(text, parts)
-            given = [NewMessage(role, said, author, parts, external_id, created_ms, metadata, None)]
+            new = (role, said, author, parts, external_id, created_ms, metadata, None, None)
+            given = [NewMessage(*new)]
         elif any(one is not None for one in (text, author, parts, external_id, created, metadata)):
             raise InvalidInput(
                 "role is a message: leave out the fields that it contains, such as text"
@@ -645,7 +646,7 @@ class Session:
 
     def _select(self, seqs: int | Iterable[int] | None, **given: Any) -> Selector:
         before_ms = self._services.when_ms(given.pop("before", None), "before")
-        return self._services.select_in(self._ref, seqs=seqs, before_ms=before_ms, **given)
+        return self._services.deletion.select_in(self._ref, seqs=seqs, before_ms=before_ms, **given)
 
     def __repr__(self) -> str:
         """Return the names of the session and of its user."""

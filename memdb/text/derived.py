@@ -36,7 +36,7 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     for name in names:
         if (value := row[name]) is not None:
             said += f"{name}\1{value}\0"
-    return _digest(said)
+    return blake2b(said.encode(), digest_size=HASH_BYTES).digest()
 
 
 def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
@@ -45,10 +45,6 @@ def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
     for name, value in zip(names, values, strict=True):
         if value is not None:
             said += f"{name}\1{value}\0"
-    return _digest(said)
-
-
-def _digest(said: str) -> bytes:
     return blake2b(said.encode(), digest_size=HASH_BYTES).digest()
 
 
@@ -96,12 +92,6 @@ _WORD_BYTES += b" " * 128
 _READ_CHARS = 10_000
 
 
-def _has_cue(text: str) -> bool:
-    """Return whether a text may name a time; few texts without a time pass."""
-    words = text.encode("utf-8", "replace").translate(_WORD_BYTES).split()
-    return not _CUES.isdisjoint(words) or "May" in text or "in may" in text
-
-
 def date_spans(text: str, created_ms: int) -> str | None:
     """
     Return the days named in *text* besides its own, None if it names none.
@@ -116,6 +106,7 @@ def date_spans(text: str, created_ms: int) -> str | None:
     """
     if len(text) > _READ_CHARS:
         text = text[:_READ_CHARS]
-    if not _has_cue(text):
+    words = text.encode("utf-8", "replace").translate(_WORD_BYTES).split()
+    if _CUES.isdisjoint(words) and "May" not in text and "in may" not in text:
         return None
     return write_spans(days_about(text, created_ms))
