@@ -13,7 +13,7 @@ from memdb.errors import AlreadyExists, InvalidInput, existing
 from memdb.models.ids import session_id
 from memdb.models.record import Record
 from memdb.records import dependents
-from memdb.tables import artifacts, blobs, checks, scopes, sessions
+from memdb.tables import artifacts, blobs, checks, scopes, sessions, tombstones
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _keep_away(tx: Tx, copies: Sequence[Copy], gone: Sequence[tuple[Place, Doome
 def _hide(tx: Tx, place: Place, version: int) -> None:
     """Replace the name in the tombstone of a version, which was forgotten, by its digest."""
     ref, hidden = f"{place.name}@{version}", f"{dependents.digest_of(place.name)}@{version}"
-    dependents.hide(tx, place.scope_no, "artifact", ref, hidden)
+    tombstones.hide_ref(tx, place.scope_no, "artifact", ref, hidden)
 
 
 def is_kept_away(

@@ -27,16 +27,6 @@ def digest_of(name: str) -> str:
     return sha256(name.encode()).hexdigest()[:16]
 
 
-def hide(tx: Tx, scope_no: int, kind: str, ref: str, digest: str) -> None:
-    """Replace the name in the tombstones of *ref*, which was forgotten, by its digest."""
-    tombstones.hide_ref(tx, scope_no, kind, ref, digest)
-
-
-def hide_artifacts(tx: Tx, scope_no: int) -> None:
-    """Remove the names of artifacts from the tombstones of a scope."""
-    tombstones.hide_kind(tx, scope_no, "artifact")
-
-
 def hide_named(tx: Tx, scope_no: int, uids: Collection[str]) -> None:
     """Remove the names from a scope's tombstones of forgotten rows."""
     tombstones.hide_named(tx, scope_no, uids)

@@ -39,11 +39,6 @@ def reject(tx: Tx, newer_id: int, older_id: int) -> bool:
     return links.reject(tx, newer_id, older_id)
 
 
-def rejected_of(tx: Tx, ids: Collection[int]) -> list[dict[str, Any]]:
-    """Return the rows of rejected links whose newer end is one of *ids*, for an export."""
-    return links.list_rejected(tx, ids)
-
-
 def restore_rejected(tx: Tx, row: dict[str, Any]) -> None:
     """Store a rejected link as it was exported, in place of a guess."""
     links.put_rejected(tx, row)

@@ -20,7 +20,7 @@ from memdb.models.ids import (
     session_no_of,
 )
 from memdb.records import artifacts, branches, dependents, entries, messages
-from memdb.tables import checks, jobs, sessions, state
+from memdb.tables import checks, jobs, sessions, state, tombstones
 from memdb.text.derived import bigrams_of
 
 if TYPE_CHECKING:
@@ -144,9 +144,9 @@ def _hide(tx: Tx, scope_no: int, names: Sequence[str]) -> None:
     for name in names:
         branch = branch_of(name)
         ref = f"{name}{BRANCH_MARK}{branch}" if branch else name
-        dependents.hide(tx, scope_no, "session", ref, dependents.digest_of(ref))
+        tombstones.hide_ref(tx, scope_no, "session", ref, dependents.digest_of(ref))
     if whole:
-        dependents.hide_artifacts(tx, scope_no)
+        tombstones.hide_kind(tx, scope_no, "artifact")
 
 
 def _leave_rows(tx: Tx, low: int, high: int) -> None:

@@ -18,6 +18,7 @@ from memdb.models.entries import LINK_KINDS, EntryChanges, EntryVersion, NewEntr
 from memdb.models.ids import MAX_INT, MAX_SEQ, number_of, scope_range, uuid7
 from memdb.records import dependents, entry_writer, links, spaces
 from memdb.tables import entries, entry_history
+from memdb.tables import links as link_rows
 from memdb.text.trust import TRUST, is_less_trusted
 from memdb.text.validate import (
     between,
@@ -104,7 +105,7 @@ def export(tx: Tx, scope_no: int) -> Iterator[dict[str, Any]]:
 
 def _rejected(tx: Tx, ids: list[int]) -> dict[int, list[dict[str, Any]]]:
     """Return the rejected links in their exported form, by the id of the newer entry."""
-    rows = links.rejected_of(tx, ids)
+    rows = link_rows.list_rejected(tx, ids)
     olders = entries.get_many(tx, {row["older_id"] for row in rows})
     found: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
