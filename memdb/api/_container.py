@@ -124,7 +124,12 @@ class Transaction(SingleUse):
 
 
 class Services:
-    """Services that a MemDB, its scopes and its sessions delegate to."""
+    """
+    Services that a MemDB, its scopes and its sessions delegate to.
+
+    The settings come first, then the services, each behind those that it is made of, then the calls
+    that load what they need.
+    """
 
     def __init__(self, db: Engine, ports: Ports, changes: Settings | dict[str, Any] | None) -> None:
         """
@@ -149,34 +154,6 @@ class Services:
             self.indexer  # noqa: B018 (refuses a name or dimension that names no space)
         if ports.counter is not None:
             self.counting  # noqa: B018 (refuses a name that is no counter)
-
-    def name_writer(self, name: str) -> None:
-        """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
-        self.db.opened_by = self.writer_name(name)
-
-    def writer_name(self, name: str) -> str:
-        """Return *name* if rows can have it as their writer; InvalidInput if they cannot."""
-        name_value(name, "writer")
-        if not name.isalpha():  # a plain word is no secret: nothing is loaded
-            self.screen.pass_fields("message", {"writer": name}, REFUSE)
-        return name
-
-    @contextmanager
-    def open_copy(self, path: str) -> Iterator[Services]:
-        """Open a copy of the file at *path* for reading, without models."""
-        copy = open_engine(
-            path,
-            mode="read",
-            durability="process",
-            timeout_ms=0,
-            clock=self.db.clock,
-            ids=self.db.ids,
-            key=self.db.key,
-        )
-        try:
-            yield Services(copy, Ports(None), None)
-        finally:
-            copy.close()
 
     def change_settings(self, changes: Settings | dict[str, Any]) -> Settings:
         """Store checked changes of the settings in the file, and use them from now on."""
@@ -230,6 +207,47 @@ class Services:
         return Counting(counter, self.settings)
 
     @by_settings
+    def categories(self) -> Categories:
+        """Categories of entries."""
+        from memdb.entries.categories import Categories
+
+        return Categories(self.settings.categories)
+
+    @cached_property
+    def indexer(self) -> Indexer:
+        """Embedding indexer."""
+        from memdb.embeddings.indexer import Indexer
+
+        previous = self.ports.previous_embedder
+        if previous is None and self.ports.embedder not in (None, STATIC):
+            previous = STATIC  # it is always at hand, and most files had it first
+        embedder = load_embedder(self.ports.embedder, self.meter)
+        return Indexer(self.db, embedder, load_embedder(previous, self.meter))
+
+    @cached_property
+    def caller(self) -> ModelCaller | None:
+        """Caller of the model. None without a model."""
+        if self.ports.model is None:
+            return None
+        from memdb.models.model_client import ModelCaller
+
+        return ModelCaller(self.ports.model, meter=self.meter)
+
+    @cached_property
+    def usage(self) -> UsageCounter:
+        """Counter of how often entries are used."""
+        from memdb.entries.lifecycle import UsageCounter
+
+        return UsageCounter(self.db)
+
+    @cached_property
+    def changes(self) -> ChangeLog:
+        """Watch over changes of the file."""
+        from memdb.records.changes import ChangeLog
+
+        return ChangeLog(self.db)
+
+    @by_settings
     def writer(self) -> MessageService:
         """Service that adds messages."""
         from memdb.conversations.writer import MessageService
@@ -245,33 +263,26 @@ class Services:
 
         return HostSessionService(self.db, self.writer)
 
-    @cached_property
-    def changes(self) -> ChangeLog:
-        """Watch over changes of the file."""
-        from memdb.records.changes import ChangeLog
+    @property
+    def archivist(self) -> ArchiveService:
+        """Archiver, which moves cold messages into segments."""
+        from memdb.conversations.archive import ArchiveService
 
-        return ChangeLog(self.db)
-
-    @cached_property
-    def indexer(self) -> Indexer:
-        """Embedding indexer."""
-        from memdb.embeddings.indexer import Indexer
-
-        previous = self.ports.previous_embedder
-        if previous is None and self.ports.embedder not in (None, STATIC):
-            previous = STATIC  # it is always at hand, and most files had it first
-        embedder = load_embedder(self.ports.embedder, self.meter)
-        return Indexer(self.db, embedder, load_embedder(previous, self.meter))
+        return ArchiveService(self.db)
 
     @by_settings
-    def entries(self) -> EntryService:
-        """Service of long-term entries."""
-        return self._entries_by(self.screen)
+    def artifacts(self) -> ArtifactService:
+        """Service for artifacts."""
+        from memdb.artifacts.service import ArtifactService
 
-    def _entries_by(self, screen: SecretScreen) -> EntryService:
-        from memdb.entries.service import EntryService
+        return ArtifactService(self.db, self.screen)
 
-        return EntryService(self.db, self.indexer.ensure_space, screen, self.entry_writer)
+    @by_settings
+    def items(self) -> ItemService:
+        """Service for items."""
+        from memdb.items.service import ItemService
+
+        return ItemService(self.db, self.screen, self.indexer.ensure_space)
 
     @by_settings
     def entry_writer(self) -> EntryWriter:
@@ -283,18 +294,14 @@ class Services:
         return EntryWriter(self.db.ids, self.categories, self.screen, quota, self.usage)
 
     @by_settings
-    def categories(self) -> Categories:
-        """Categories of entries."""
-        from memdb.entries.categories import Categories
+    def entries(self) -> EntryService:
+        """Service of long-term entries."""
+        return self._entries_by(self.screen)
 
-        return Categories(self.settings.categories)
+    def _entries_by(self, screen: SecretScreen) -> EntryService:
+        from memdb.entries.service import EntryService
 
-    @cached_property
-    def usage(self) -> UsageCounter:
-        """Counter of how often entries are used."""
-        from memdb.entries.lifecycle import UsageCounter
-
-        return UsageCounter(self.db)
+        return EntryService(self.db, self.indexer.ensure_space, screen, self.entry_writer)
 
     @by_settings
     def remember(self) -> RememberService:
@@ -316,17 +323,6 @@ class Services:
 
         return ModelArbiter(self.caller, self.settings.compare_prompt)
 
-    def close(self) -> None:
-        """Write the counts, and the log of contexts, that are only in memory."""
-        if "usage" in self.__dict__:
-            self.usage.flush()
-        self.write_log()
-
-    def write_log(self) -> None:
-        """Store which rows contexts gave, if that is kept."""
-        if "context_log" in self.__dict__:
-            self.context_log.write()
-
     @by_settings
     def recaller(self) -> SearchService:
         """Service behind `recall`."""
@@ -334,52 +330,34 @@ class Services:
         from memdb.search.weights import DOCUMENTS
 
         fading = self.settings.entry_decay_percent / 100
+        reranker = self.ports.reranker
+        if reranker is not None:
+            from memdb.models.model_client import limited_reranker
+
+            reranker = limited_reranker(reranker, self.meter)
         return SearchService(
             self.db,
             self.indexer,
             lambda: self.categories.half_lives_ms(),  # noqa: PLW0108 (made when asked)
             lambda ids: self.usage.note(ids),  # noqa: PLW0108 (made when asked)
             document_weights=DOCUMENTS.replace(fading=fading),
-            reranker=self._reranker(),
+            reranker=reranker,
             shared=self.shared,
         )
 
-    def _reranker(self) -> Reranker | None:
-        if self.ports.reranker is None:
-            return None
-        from memdb.models.model_client import limited_reranker
-
-        return limited_reranker(self.ports.reranker, self.meter)
-
     @by_settings
-    def artifacts(self) -> ArtifactService:
-        """Service for artifacts."""
-        from memdb.artifacts.service import ArtifactService
+    def profiles(self) -> ProfileService:
+        """Writer of the profile: long-term memory as a text for a prompt."""
+        from memdb.context.profile import ProfileService
 
-        return ArtifactService(self.db, self.screen)
-
-    @by_settings
-    def items(self) -> ItemService:
-        """Service for items."""
-        from memdb.items.service import ItemService
-
-        return ItemService(self.db, self.screen, self.indexer.ensure_space)
-
-    @property
-    def archivist(self) -> ArchiveService:
-        """Archiver, which moves cold messages into segments."""
-        from memdb.conversations.archive import ArchiveService
-
-        return ArchiveService(self.db)
-
-    @cached_property
-    def caller(self) -> ModelCaller | None:
-        """Caller of the model. None without a model."""
-        if self.ports.model is None:
-            return None
-        from memdb.models.model_client import ModelCaller
-
-        return ModelCaller(self.ports.model, meter=self.meter)
+        return ProfileService(
+            self.db,
+            self.counting,
+            self.categories,
+            lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108 (a service made later)
+            self.settings.context_categories,
+            self.shared,
+        )
 
     @by_settings
     def summaries(self) -> Summaries:
@@ -394,6 +372,161 @@ class Services:
             port = ModelSummarizer(self.caller, self.settings.summary_prompt)
         maker = SummaryMaker(self.counting, port)
         return Summaries(self.db, self.counting, maker, self.settings)
+
+    @property
+    def summary_editor(self) -> SummaryEditor:
+        """Editor of single summaries."""
+        from memdb.summaries.editor import SummaryEditor
+
+        return SummaryEditor(self.db, self.summaries, self.screen)
+
+    @by_settings
+    def trees(self) -> SummaryReader:
+        """Reader of summaries, and of the messages behind them."""
+        from memdb.summaries.tree import SummaryReader
+
+        return SummaryReader(self.db, self.summaries)
+
+    def compact(self, owner: ScopeRef, session: str, **options: Any) -> Compacted:
+        """Finish the summaries of a session; see `memdb.summaries.builder.compact`."""
+        from memdb.summaries.builder import compact
+
+        return compact(self.db, self.summaries, lambda: self.archivist, owner, session, **options)
+
+    @by_settings
+    def contexts(self) -> ContextService:
+        """Builder of contexts."""
+        from memdb.context.builder import ContextService
+
+        return ContextService(
+            self.db,
+            self.counting,
+            self.summaries,
+            lambda: self.recaller,
+            lambda: self.profiles,
+            self.settings,
+        )
+
+    @cached_property
+    def context_log(self) -> ContextLog:
+        """Log of what contexts gave."""
+        from memdb.context.log import ContextLog
+
+        return ContextLog(self.db, lambda: self.items)
+
+    @by_settings
+    def extractions(self) -> ExtractionService:
+        """Pipeline that learns entries from messages."""
+        from memdb.extraction.candidates import CandidateFinder, CandidateResolver
+        from memdb.extraction.pipeline import ExtractionService
+        from memdb.models.entries import ExtractHooks
+
+        hooks = ExtractHooks(
+            self.ports.render_messages, self.ports.edit_candidates, self.settings.extract_prompt
+        )
+        finder = CandidateFinder(self.categories, self.screen, self.caller, hooks)
+        resolver = CandidateResolver(
+            self.db, self.remember, self.categories, finder.caller, self.settings.compare_prompt
+        )
+        return ExtractionService(self.db, self.settings, finder, resolver)
+
+    @property
+    def deletion(self) -> DeletionService:
+        """The deletion service, created at each access."""
+        from memdb.deletion.service import DeletionService
+
+        return DeletionService(self.db, lambda: self.summaries, self._new_probes)
+
+    def _new_probes(self) -> Probes:
+        """Return the service that proves that a text is gone."""
+        try:
+            from memdb.rescue.proof import new_probes
+        except ModuleNotFoundError as error:
+            raise Unsupported(
+                "prove is True, but memdb.rescue, which searches the bytes, is not installed: "
+                "forget without a proof, or install the whole of memdb"
+            ) from error
+        return new_probes(self.db)
+
+    @by_settings
+    def jobs(self) -> JobRunner:
+        """Runner of background work."""
+        from memdb.jobs.runner import JobRunner
+
+        work: dict[str, Work] = {"embed": self._embed_due, "summarize": self._summarize_due}
+        if self._extracts:
+            work["extract"] = self.extractions.run_pending
+        return JobRunner(self.db, work, self._upkeep_steps(), self.failures, self.meter)
+
+    @property
+    def _extracts(self) -> bool:
+        """Whether background work learns from messages."""
+        return self.ports.learns if self.settings.extract is None else self.settings.extract
+
+    def _embed_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        try:
+            return self.indexer.run_pending(
+                request.limit, request.progress, early=request.early
+            ), None
+        except PortError as error:
+            return 0, error
+
+    def _summarize_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
+        return self.summaries.run_pending(request)
+
+    def _upkeep_steps(self) -> list[tuple[str, Callable[[], int]]]:
+        """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
+        from memdb.entries.lifecycle import expire, remove_inactive
+
+        steps: list[tuple[str, Callable[[], int]]] = [
+            ("expire", lambda: expire(self.db) + self.items.remove_expired())
+        ]
+        rules = self.settings
+        age_ms = rules.entry_inactive_ms
+        if age_ms is not None:
+            steps.append(("retain", lambda: remove_inactive(self.db, age_ms)))
+        limits = (
+            rules.session_max_age_ms,
+            rules.session_max_idle_ms,
+            rules.session_max_count,
+            rules.session_archive_at,
+        )
+        if any(limit is not None for limit in limits):
+            from memdb.deletion.service import retain_sessions
+
+            services = (self.db, self.conversations, self.archivist, self.deletion)
+            steps.append(("sessions", lambda: len(retain_sessions(*services, rules))))
+        steps.append(("optimize", self.db.maintenance.merge))
+        steps.append(("checkpoint", self.db.checkpoint))
+        return steps
+
+    def start_worker(self, interval_s: float) -> Worker:
+        """Start a worker."""
+        from memdb.api.worker import Worker
+
+        def run(request: WorkRequest) -> int:
+            self.write_log()
+            return self.jobs.run_pending(request, upkeep=True)
+
+        return Worker(run, interval_s, self.failures, self.db.refuse_inside)
+
+    def pending(self) -> int:
+        """Return how many jobs `run_pending` has to do."""
+        return self.indexer.pending() + (self.extractions.pending() if self._extracts else 0)
+
+    def stats(self) -> Stats:
+        """Return queued work, failures, and the figures of this process."""
+        from memdb.jobs.runner import read_stats
+
+        return read_stats(self.db, self.failures, self.meter)
+
+    def prompts(self) -> dict[str, str]:
+        """Return the prompts that models get now, memdb's own too, by the name of the setting."""
+        from memdb.extraction.prompts import COMPARE_TASK, FIND_TASK
+        from memdb.summaries.summarizer import TASK
+
+        own = {"summary_prompt": TASK, "extract_prompt": FIND_TASK, "compare_prompt": COMPARE_TASK}
+        return {name: getattr(self.settings, name) or text for name, text in own.items()}
 
     def recall_request(self, query: str, limit: int, given: Mapping[str, Any]) -> SearchRequest:
         """Return the checked request of a recall; *given* are the other arguments."""
@@ -422,9 +555,16 @@ class Services:
             return None
         return when_ms(value, field, self.db.clock(), ahead=ahead, end=end)
 
-    def pending(self) -> int:
-        """Return how many jobs `run_pending` has to do."""
-        return self.indexer.pending() + (self.extractions.pending() if self._extracts else 0)
+    def name_writer(self, name: str) -> None:
+        """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
+        self.db.opened_by = self.writer_name(name)
+
+    def writer_name(self, name: str) -> str:
+        """Return *name* if rows can have it as their writer; InvalidInput if they cannot."""
+        name_value(name, "writer")
+        if not name.isalpha():  # a plain word is no secret: nothing is loaded
+            self.screen.pass_fields("message", {"writer": name}, REFUSE)
+        return name
 
     def transfer(self, secrets: str | None = None) -> TransferServices:
         """Return the services that an import stores with; *secrets* is the action for entries."""
@@ -547,170 +687,33 @@ class Services:
         here = ScopeRef(there.db, owner.app, owner.user)
         return SecretScan(there.db, *stores, here, self.screen, entropy).places()
 
-    @property
-    def deletion(self) -> DeletionService:
-        """The deletion service, created at each access."""
-        from memdb.deletion.service import DeletionService
-
-        return DeletionService(self.db, lambda: self.summaries, self._new_probes)
-
-    def _new_probes(self) -> Probes:
-        """Return the service that proves that a text is gone."""
+    @contextmanager
+    def open_copy(self, path: str) -> Iterator[Services]:
+        """Open a copy of the file at *path* for reading, without models."""
+        copy = open_engine(
+            path,
+            mode="read",
+            durability="process",
+            timeout_ms=0,
+            clock=self.db.clock,
+            ids=self.db.ids,
+            key=self.db.key,
+        )
         try:
-            from memdb.rescue.proof import new_probes
-        except ModuleNotFoundError as error:
-            raise Unsupported(
-                "prove is True, but memdb.rescue, which searches the bytes, is not installed: "
-                "forget without a proof, or install the whole of memdb"
-            ) from error
-        return new_probes(self.db)
+            yield Services(copy, Ports(None), None)
+        finally:
+            copy.close()
 
-    @by_settings
-    def extractions(self) -> ExtractionService:
-        """Pipeline that learns entries from messages."""
-        from memdb.extraction.candidates import CandidateFinder, CandidateResolver
-        from memdb.extraction.pipeline import ExtractionService
-        from memdb.models.entries import ExtractHooks
+    def close(self) -> None:
+        """Write the counts, and the log of contexts, that are only in memory."""
+        if "usage" in self.__dict__:
+            self.usage.flush()
+        self.write_log()
 
-        hooks = ExtractHooks(
-            self.ports.render_messages, self.ports.edit_candidates, self.settings.extract_prompt
-        )
-        finder = CandidateFinder(self.categories, self.screen, self.caller, hooks)
-        resolver = CandidateResolver(
-            self.db, self.remember, self.categories, finder.caller, self.settings.compare_prompt
-        )
-        return ExtractionService(self.db, self.settings, finder, resolver)
-
-    @by_settings
-    def profiles(self) -> ProfileService:
-        """Writer of the profile: long-term memory as a text for a prompt."""
-        from memdb.context.profile import ProfileService
-
-        return ProfileService(
-            self.db,
-            self.counting,
-            self.categories,
-            lambda owner, request: self.recaller.recall(owner, request),  # noqa: PLW0108 (a service made later)
-            self.settings.context_categories,
-            self.shared,
-        )
-
-    @by_settings
-    def jobs(self) -> JobRunner:
-        """Runner of background work."""
-        from memdb.jobs.runner import JobRunner
-
-        work: dict[str, Work] = {"embed": self._embed_due, "summarize": self._summarize_due}
-        if self._extracts:
-            work["extract"] = self.extractions.run_pending
-        return JobRunner(self.db, work, self._upkeep_steps(), self.failures, self.meter)
-
-    def start_worker(self, interval_s: float) -> Worker:
-        """Start a worker."""
-        from memdb.api.worker import Worker
-
-        def run(request: WorkRequest) -> int:
-            self.write_log()
-            return self.jobs.run_pending(request, upkeep=True)
-
-        return Worker(run, interval_s, self.failures, self.db.refuse_inside)
-
-    def stats(self) -> Stats:
-        """Return queued work, failures, and the figures of this process."""
-        from memdb.jobs.runner import read_stats
-
-        return read_stats(self.db, self.failures, self.meter)
-
-    @property
-    def _extracts(self) -> bool:
-        """Whether background work learns from messages."""
-        return self.ports.learns if self.settings.extract is None else self.settings.extract
-
-    def _embed_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
-        try:
-            return self.indexer.run_pending(
-                request.limit, request.progress, early=request.early
-            ), None
-        except PortError as error:
-            return 0, error
-
-    def _summarize_due(self, request: WorkRequest) -> tuple[int, MemDBError | None]:
-        return self.summaries.run_pending(request)
-
-    def _upkeep_steps(self) -> list[tuple[str, Callable[[], int]]]:
-        """Return the steps of upkeep, in order: expiry, removal, then maintenance of the file."""
-        from memdb.entries.lifecycle import expire, remove_inactive
-
-        steps: list[tuple[str, Callable[[], int]]] = [
-            ("expire", lambda: expire(self.db) + self.items.remove_expired())
-        ]
-        rules = self.settings
-        age_ms = rules.entry_inactive_ms
-        if age_ms is not None:
-            steps.append(("retain", lambda: remove_inactive(self.db, age_ms)))
-        limits = (
-            rules.session_max_age_ms,
-            rules.session_max_idle_ms,
-            rules.session_max_count,
-            rules.session_archive_at,
-        )
-        if any(limit is not None for limit in limits):
-            from memdb.deletion.service import retain_sessions
-
-            services = (self.db, self.conversations, self.archivist, self.deletion)
-            steps.append(("sessions", lambda: len(retain_sessions(*services, rules))))
-        steps.append(("optimize", self.db.maintenance.merge))
-        steps.append(("checkpoint", self.db.checkpoint))
-        return steps
-
-    @property
-    def summary_editor(self) -> SummaryEditor:
-        """Editor of single summaries."""
-        from memdb.summaries.editor import SummaryEditor
-
-        return SummaryEditor(self.db, self.summaries, self.screen)
-
-    def compact(self, owner: ScopeRef, session: str, **options: Any) -> Compacted:
-        """Finish the summaries of a session; see `memdb.summaries.builder.compact`."""
-        from memdb.summaries.builder import compact
-
-        return compact(self.db, self.summaries, lambda: self.archivist, owner, session, **options)
-
-    def prompts(self) -> dict[str, str]:
-        """Return the prompts that models get now, memdb's own too, by the name of the setting."""
-        from memdb.extraction.prompts import COMPARE_TASK, FIND_TASK
-        from memdb.summaries.summarizer import TASK
-
-        own = {"summary_prompt": TASK, "extract_prompt": FIND_TASK, "compare_prompt": COMPARE_TASK}
-        return {name: getattr(self.settings, name) or text for name, text in own.items()}
-
-    @by_settings
-    def trees(self) -> SummaryReader:
-        """Reader of summaries, and of the messages behind them."""
-        from memdb.summaries.tree import SummaryReader
-
-        return SummaryReader(self.db, self.summaries)
-
-    @cached_property
-    def context_log(self) -> ContextLog:
-        """Log of what contexts gave."""
-        from memdb.context.log import ContextLog
-
-        return ContextLog(self.db, lambda: self.items)
-
-    @by_settings
-    def contexts(self) -> ContextService:
-        """Builder of contexts."""
-        from memdb.context.builder import ContextService
-
-        return ContextService(
-            self.db,
-            self.counting,
-            self.summaries,
-            lambda: self.recaller,
-            lambda: self.profiles,
-            self.settings,
-        )
+    def write_log(self) -> None:
+        """Store which rows contexts gave, if that is kept."""
+        if "context_log" in self.__dict__:
+            self.context_log.write()
 
 
 def _checked(db: Engine, ports: Ports) -> Ports:
