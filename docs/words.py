@@ -106,7 +106,7 @@ def is_call(node: ast.AST) -> bool:
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
     names = {one.id for one in node.decorator_list if isinstance(one, ast.Name)}
-    return not names & {"property", "cached_property", "overload"}
+    return not names & {"property", "cached_property", "by_settings", "overload"}
 
 
 def of_docstring(place: str, text: str, call: bool) -> Iterator[Finding]:  # noqa: FBT001

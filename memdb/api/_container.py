@@ -555,10 +555,6 @@ class Services:
             return None
         return when_ms(value, field, self.db.clock(), ahead=ahead, end=end)
 
-    def name_writer(self, name: str) -> None:
-        """Set the writer of rows from now on; InvalidInput if *name* cannot be stored."""
-        self.db.opened_by = self.writer_name(name)
-
     def writer_name(self, name: str) -> str:
         """Return *name* if rows can have it as their writer; InvalidInput if they cannot."""
         name_value(name, "writer")
@@ -572,7 +568,7 @@ class Services:
             return self.importing
         return self.importing.replace(screen=self.screen.with_action(secrets))
 
-    @cached_property
+    @by_settings
     def importing(self) -> TransferServices:
         """Services of an import that treats secrets as the settings do."""
         from memdb.artifacts.service import ArtifactService

@@ -338,7 +338,7 @@ def open(  # noqa: A001 (memdb.open, like gzip.open)
     try:
         services = Services(database, ports, changes)
         if writer is not None:
-            services.name_writer(writer)
+            database.opened_by = services.writer_name(writer)
         return MemDB(database, services)
     except BaseException:
         database.close()

@@ -262,7 +262,7 @@ def test_views(db: MemDB) -> None:
 
 def filled(db: MemDB) -> MemDB:
     """Return *db* with a thing of every kind, each with all that a caller may give."""
-    db._services.name_writer("host")
+    db._db.opened_by = "host"
     ann = db.scope("ann", app="notes")
     chat = ann.session("trip")
     chat.create(title="Oslo", metadata={"a": "b"})

@@ -3,8 +3,8 @@
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from cases import each
 
 import memdb
 from memdb import Category, InvalidInput, MemDB, Settings
-from memdb.api._container import Services
+from memdb.api._container import Services, by_settings
 
 # A value of each field that differs from its default, as a program gives it.
 OTHER: dict[str, Any] = {
@@ -207,16 +207,21 @@ def test_type_checkers_know_every_field() -> None:
     assert known == {**Settings.__annotations__, **wider}
 
 
-def test_no_service_that_stays_reads_the_settings() -> None:
-    """All others are made anew when the settings change."""
-    made = {
-        name: inspect.getsource(service.func)
-        for name, service in vars(Services).items()
-        if type(service) is cached_property
+def test_no_service_that_stays_is_made_of_the_settings() -> None:
+    """Nor of a service that is made of them, unless it asks for that each time."""
+    services = {
+        name: service for name, service in vars(Services).items() if hasattr(service, "func")
     }
+    made_again = [name for name, one in services.items() if isinstance(one, by_settings)]
+    wrong = [
+        (name, other)
+        for name in services.keys() - {*made_again}
+        for other in ("settings", *made_again)
+        if re.search(rf"(?<!lambda: )self\.{other}\b", inspect.getsource(services[name].func))
+    ]
 
-    assert "indexer" in made
-    assert [name for name, source in made.items() if "settings" in source] == []
+    assert {"indexer", "context_log"} <= services.keys() - {*made_again}
+    assert wrong == []
 
 
 def test_an_open_handle_works_by_what_it_changed(db: MemDB) -> None:

@@ -47,7 +47,7 @@ OWN = {"session", "row_id", "uid", "seq"}
 def db(open_db: Callable[..., MemDB]) -> MemDB:
     """Return a database with one message, whose fields all have values."""
     db = open_db(":memory:", embedder=None)
-    db._services.name_writer("mail")
+    db._db.opened_by = "mail"
     db.scope("ann").session("trip").append(**ARGUMENTS)
     return db
 

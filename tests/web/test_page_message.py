@@ -116,7 +116,7 @@ def test_an_answer_shows_what_it_was_given(
     """One click lists the rows of the context before it; a message names its writer."""
     with opened(filled.put(tmp_path / "given.db")) as db, served(db) as site:
         db.settings.update(context_log_days=7)
-        db._services.name_writer("mail agent")
+        db._db.opened_by = "mail agent"
         chat = db.scope("ann").session("given")
         chat.append("user", "Where is the harbour?")
         chat.context(2_000)
