@@ -203,6 +203,7 @@ class JobRunner:
 
 
 MAX_REFUSED = 100
+TEXTS = ("message", "entry", "item")  # subjects of embedding alone
 
 
 def read_stats(db: Engine, failures: Mapping[str, Failure], meter: Meter) -> Stats:
@@ -214,7 +215,7 @@ def read_stats(db: Engine, failures: Mapping[str, Failure], meter: Meter) -> Sta
             _with_reason(QueueState(*counts), newest.get((counts[0], counts[1])))
             for counts in jobs.count_queue(tx, db.clock())
         )
-        poison = [job for job in failed if job.attempts >= GIVEN_UP and _is_text(job)]
+        poison = [one for one in failed if one.attempts >= GIVEN_UP and one.subject in TEXTS]
         refused = tuple(_refused(tx, job) for job in poison[:MAX_REFUSED])
     return Stats(queue, refused, dict(failures), meter.stats())
 
@@ -223,10 +224,6 @@ def _with_reason(state: QueueState, job: FailedJob | None) -> QueueState:
     if job is None:
         return state
     return state.replace(error=job.error, attempts=job.attempts, retry_ms=job.due_ms)
-
-
-def _is_text(job: FailedJob) -> bool:
-    return job.kind == "embed" and job.subject in ("message", "entry", "item")
 
 
 def _refused(tx: Tx, job: FailedJob) -> RefusedText:

@@ -84,11 +84,7 @@ SCREENED_FIELDS = tuple(name for name in SCREENED["message"] if name in CHECKS)
 
 
 def read_draft(
-    new: NewMessage,
-    screen: SecretScreen,
-    action: str,
-    tokens: int | None = None,
-    counter: str = "",
+    new: NewMessage, screen: SecretScreen, action: str, tokens: int | None = None, counter: str = ""
 ) -> Draft:
     """
     Return a message as a draft; its tokens are counted later unless *tokens* are known.

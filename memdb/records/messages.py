@@ -258,18 +258,12 @@ def _embed_from(tx: Tx, session: int, first_seq: int) -> None:
 
 def _first_of_each(drafts: Iterable[Draft], *, keep: bool) -> list[Draft]:
     """Return the drafts, without repetitions of an external id."""
-    seen: dict[str, Draft] = {}
-    kept = []
+    seen: dict[object, Draft] = {}
     for draft in drafts:
-        if draft["external_id"] is None:
-            kept.append(draft)
-        elif draft["external_id"] not in seen:
-            seen[draft["external_id"]] = draft
-            kept.append(draft)
-        elif not keep:
-            first = seen[draft["external_id"]]
+        first = seen.setdefault(draft["external_id"] or id(draft), draft)
+        if first is not draft and not keep:
             _refuse_other((first["role"], first["text"], parse_json(first["parts"])), draft)
-    return kept
+    return [*seen.values()]
 
 
 def is_same(stored: tuple[Any, ...], draft: Draft) -> bool:

@@ -21,7 +21,7 @@ from memdb.models import fields
 from memdb.models.fields import MESSAGE, names_with
 from memdb.models.ids import MASKS, MAX_SEQ, is_branch, session_of, session_range
 from memdb.models.messages import Message, uid_from_bytes, uid_to_bytes
-from memdb.text.derived import content_hash, values_hash
+from memdb.text.derived import content_hash
 from memdb.text.validate import parse_json
 
 if TYPE_CHECKING:
@@ -539,12 +539,12 @@ def authors(tx: Tx, low: int, high: int) -> list[str]:
 
 def damaged(tx: Tx) -> Iterable[int]:
     """Yield the id of each message whose content does not match its hash, or is lost."""
-    uid, text = HASHED.index("uid"), HASHED.index("text")
     for rows in tx.pages(SELECT_HASHED, {"after": 0}):
-        for row_id, *said, digest in fill(tx, rows, WITH_HASH, lost_ok=True):
-            said[uid] = uid_from_bytes(said[uid])
-            if said[text] is None or values_hash(HASHED, said)[:HASH_BYTES] != digest:
-                yield row_id
+        for values in fill(tx, rows, WITH_HASH, lost_ok=True):
+            row = dict(zip(WITH_HASH, values, strict=True))
+            row["uid"] = uid_from_bytes(row["uid"])
+            if row["text"] is None or hash_of(row) != row["content_hash"]:
+                yield row["id"]
 
 
 def span_hash(tx: Tx, session: int, first_seq: int, last_seq: int) -> str:

@@ -39,15 +39,6 @@ def content_hash(row: Mapping[str, Any], names: Iterable[str]) -> bytes:
     return blake2b(said.encode(), digest_size=HASH_BYTES).digest()
 
 
-def values_hash(names: Iterable[str], values: Iterable[Any]) -> bytes:
-    """Return the `content_hash` of fields whose *values* stand in the order of *names*."""
-    said = ""
-    for name, value in zip(names, values, strict=True):
-        if value is not None:
-            said += f"{name}\1{value}\0"
-    return blake2b(said.encode(), digest_size=HASH_BYTES).digest()
-
-
 def said_hash(text: str) -> bytes:
     """
     Return 16 bytes that are equal for two texts with the same words.

@@ -357,17 +357,10 @@ def _plain_line(target: Target, item: Item) -> MessageLine | None:
         return None
     uid, counter = name_value(uid, "uid"), text_value(counter, "counter")
     text = content_value(text, "text")
-    draft: Draft = {
-        **BLANK,
-        "role": role,
-        "text": text,
-        "created_ms": created_ms,
-        "uid": uid,
-        "bigrams": bigrams_of(text),
-        "counted": text,
-        "tokens": tokens,
-        "counter": counter,
-    }
+    draft = BLANK.copy()
+    draft["role"], draft["text"], draft["counted"] = role, text, text
+    draft["uid"], draft["created_ms"], draft["bigrams"] = uid, created_ms, bigrams_of(text)
+    draft["tokens"], draft["counter"] = tokens, counter
     return MessageLine(item.place, session, seq, draft, False, None)
 
 

@@ -54,7 +54,7 @@ from memdb.text import (
     validate,
     values,
 )
-from memdb.text.derived import date_spans, values_hash
+from memdb.text.derived import content_hash, date_spans
 from memdb.text.resources import compiled
 from memdb.text.times import iso_ms, when_ms
 from memdb.text.tokens import EstimateCounter, counter_by_name
@@ -248,7 +248,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         secrets.shown(text, one) for one in secrets.find_secrets(text)[:9]
     ],
     "derived.date_spans": lambda text: date_spans(text, 0),
-    "derived.values_hash": lambda text: values_hash(["text", "author"], [text, text]),
+    "derived.content_hash": lambda text: content_hash({"text": text}, ["text"]),
     "terms.content_words": lambda text: terms.content_words([text]),
     "terms.phrase_terms": lambda text: terms.phrase_terms([(text, text)]),
     "terms.word_terms": lambda text: terms.word_terms([text]),
@@ -305,7 +305,6 @@ CALLS: dict[str, Callable[[str], object]] = {
 WITHOUT_TEXT = {
     "documents.write_document",  # a file
     "projects.app_of",  # a path of the system
-    "derived.content_hash",
     *(
         "keeping.softmax",
         "keeping.worth",
