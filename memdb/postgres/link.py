@@ -310,7 +310,7 @@ class Link:
         """Close the connection; *tidy*: remove its row from `commits`."""
         psycopg = driver.load()
         if tidy and self.wire is not None and self.wire.is_whole and self.writer:
-            with suppress(psycopg.Error):  # `memdb optimize` removes old ones
+            with suppress(psycopg.Error):  # upkeep removes old ones
                 found = statement_of(DELETE_WRITER)
                 self.wire.send(found.sql, found.bind({"writer": self.writer, "before_ms": 0}))
                 self.wire.sync()

@@ -40,7 +40,7 @@ ADDED = ("kind", "stamp", "after")
 NO_SEQS = {"last_seq": 0}
 
 # Of these a line that is not the last change may add something to the thing that is here.
-UNITES = ("session", "branch", "entry")
+MERGED = ("session", "branch", "entry")
 
 # Fields without which a line is damaged, by kind. An import checks the others.
 NEEDS = {
@@ -219,7 +219,7 @@ def _list_due(services: TransferServices, owner: ScopeRef, chunk: Chunk) -> set[
             for line, thing in zip(groups[kind], things, strict=True):
                 told = known.get(thing)
                 change = NO_CHANGE if told is None else Change(told.stamp, told.gone)
-                if kind in UNITES or wins(kind, change_of(line), change):
+                if kind in MERGED or wins(kind, change_of(line), change):
                     due.add(id(line))
     return due
 

@@ -50,8 +50,8 @@ def ms_of(stamp: int) -> int:
     return stamp >> MS_SHIFT
 
 
-# That one of these is gone is the last change, however late another device changed it.
-UNITED = ("message", "version", "artifact")
+# Things that are added and seldom changed: if one is gone, that is its last change for good.
+APPENDED = ("message", "version", "artifact")
 
 
 class Change(Record):
@@ -73,7 +73,7 @@ def wins(kind: str, change: Change, other: Change) -> bool:
 
 
 def _rank(kind: str, change: Change) -> tuple[int, int, int]:
-    is_last = change.gone > 0 and (kind in UNITED or (kind == "entry" and change.gone > 1))
+    is_last = change.gone > 0 and (kind in APPENDED or (kind == "entry" and change.gone > 1))
     return change.gone if is_last else 0, change.stamp, change.gone
 
 

@@ -36,7 +36,7 @@ from memdb.records import messages as message_records
 from memdb.records import sessions as session_records
 from memdb.records import state as state_records
 from memdb.records import summaries as summary_records
-from memdb.sync.chunks import UNITES, change_of, read_chunk
+from memdb.sync.chunks import MERGED, change_of, read_chunk
 from memdb.sync.clock import MS_SHIFT, NO_CHANGE, UNSENT, Change, history_of, ms_of, wins
 from memdb.sync.outgoing import thing_of
 from memdb.sync.tree import Tree, is_fork
@@ -188,9 +188,7 @@ class Present(Record):
     is_outdated: bool = False
 
 
-def _present_of(
-    known: Known | None, version: int | None, place: int | str | None = None
-) -> Present:
+def _found(known: Known | None, version: int | None, place: int | str | None = None) -> Present:
     is_gone = version is None
     if known is None and is_gone:
         return Present(NO_CHANGE, None)
@@ -237,9 +235,7 @@ class _ChunkWriter:
         """Return the present state of each of *things*."""
         known = self._known(kind, things)
         here = synced.here(self._tx, kind, self._scope_no, things)
-        return {
-            thing: _present_of(known.get(thing), *here.get(thing, (None, None))) for thing in things
-        }
+        return {thing: _found(known.get(thing), *here.get(thing, (None, None))) for thing in things}
 
     def _touch(self, kind: str, thing: int, stamp: int) -> None:
         self._touched.setdefault(kind, {})[thing] = stamp
@@ -362,7 +358,7 @@ class _ChunkWriter:
         for line, thing in zip(lines, things, strict=True):
             present = here[thing]
             present = present.replace(is_outdated=wins(kind, change_of(line), present.change))
-            if not present.is_outdated and not (kind in UNITES and present.place is not None):
+            if not present.is_outdated and not (kind in MERGED and present.place is not None):
                 continue
             read = self._read[id(line)]
             try:
@@ -455,7 +451,7 @@ class _ChunkWriter:
         tx, merge = self._tx, self._merge
         session = sessions.find(tx, self._scope_no, name)
         tree = None if session is None else merge.tree(tx, session)
-        changes = self._changes_of_messages(tree, lines)
+        changes = self._changes(tree, lines)
         fresh: list[tuple[str, message_lines.MessageLine]] = []
         is_plain = True
         place = self._scope_no, name
@@ -493,7 +489,7 @@ class _ChunkWriter:
         self._place(tree, fresh)
         merge.keep_tree(tx, session)
 
-    def _changes_of_messages(self, tree: Tree | None, lines: list[Line]) -> dict[int, Change]:
+    def _changes(self, tree: Tree | None, lines: list[Line]) -> dict[int, Change]:
         """Return what `_present` returns for messages, without reading all of them."""
         known = self._known("message", [thing_of("message", line) for line in lines])
         nodes = {} if tree is None else tree.nodes
@@ -501,9 +497,7 @@ class _ChunkWriter:
         ids = [] if tree is None else [tree.rows[str(node.row)] | node.seq for node in here]
         versions = synced.message_versions(self._tx, ids)
         things = [thing_of("message", line) for line in lines]
-        return {
-            thing: _present_of(known.get(thing), versions.get(thing)).change for thing in things
-        }
+        return {thing: _found(known.get(thing), versions.get(thing)).change for thing in things}
 
     def _place(self, tree: Tree, fresh: list[tuple[str, message_lines.MessageLine]]) -> None:
         """Store messages in the rows of their tree."""
@@ -615,8 +609,8 @@ class _ChunkWriter:
                 columns["superseded_by"] = None
             entry_writer.update(tx, entry_id, "update", **columns)
             now = came
-        told = [(_thing_of_version(uid, one), {**one, "active": 1}) for one in (*versions, old)]
-        here = [(_thing_of_version(uid, one), one) for one in entry_history.rows(tx, entry_id)]
+        told = [(_version(uid, one), {**one, "active": 1}) for one in (*versions, old)]
+        here = [(_version(uid, one), one) for one in entry_history.rows(tx, entry_id)]
         known = self._known("version", [thing for thing, _ in (*told, *here)])
         gone = [thing for thing, one in known.items() if one.gone]
         kept = _write_history(tx, entry_id, [*told, *here], now, gone)
@@ -775,7 +769,7 @@ def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> 
     sessions.describe(tx, session, metadata)
 
 
-def _thing_of_version(uid: str, row: Line) -> int:
+def _version(uid: str, row: Line) -> int:
     """Return the thing that a version of an entry is."""
     return thing_hash(uid, *(row[name] for name in synced.SAID))
 
@@ -785,9 +779,7 @@ def drop_repeated_versions(tx: Tx) -> None:
     for entry_id in synced.said_twice(tx):
         now = entries.row(tx, entry_id)
         now["stored_ms"] = existing(entries.find(tx, entry_id), "entries").stored_ms
-        said = [
-            (_thing_of_version(now["uid"], one), one) for one in entry_history.rows(tx, entry_id)
-        ]
+        said = [(_version(now["uid"], one), one) for one in entry_history.rows(tx, entry_id)]
         _write_history(tx, entry_id, said, now, ())
 
 
@@ -795,7 +787,7 @@ def _write_history(
     tx: Tx, entry_id: int, said: list[tuple[int, Line]], now: Line, gone: Collection[int]
 ) -> list[int]:
     """Store the old versions that `history_of` returns, and return their things."""
-    scope_no, current = scope_of(entry_id), _thing_of_version(now["uid"], now)
+    scope_no, current = scope_of(entry_id), _version(now["uid"], now)
     kept = history_of(said, current, gone)
     entry_writer.unite(tx, entry_id, [one for _, one in kept], now["stored_ms"])
     known = synced.known(tx, "version", scope_no, [current]).get(current)

@@ -16,7 +16,7 @@ from memdb.models.ids import is_branch, seq_of, session_of, thing_hash
 from memdb.models.items import path_of
 from memdb.models.record import Record
 from memdb.records.messages import MOVED
-from memdb.sync.clock import UNITED, stamp_of
+from memdb.sync.clock import APPENDED, stamp_of
 from memdb.sync.tree import Tree
 from memdb.tables import artifacts, entries, messages, scopes, sessions, state, summaries, synced
 from memdb.transfer import artifacts as artifact_lines
@@ -90,7 +90,7 @@ def collect(tx: Tx, device: Device, now_ms: int, *, is_full: bool) -> Changes:
             tx, kind, is_full=is_full
         ):
             stamp = min(old or 0, now)  # one of a clock that was ahead is none
-            if is_fresh and (kind not in UNITED or old is not None or ms):
+            if is_fresh and (kind not in APPENDED or old is not None or ms):
                 stamp = stamp_of(min(ms or now_ms, now_ms), device.id, device.stamp)
             sent = Sent(thing, version, stamp, place)
             found.setdefault(scope_no, {}).setdefault(kind, []).append(sent)

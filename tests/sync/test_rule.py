@@ -7,9 +7,9 @@ from functools import reduce
 from itertools import permutations
 from typing import Any
 
-from memdb.sync.clock import LAST_MS, NO_CHANGE, UNITED, Change, history_of, stamp_of, wins
+from memdb.sync.clock import APPENDED, LAST_MS, NO_CHANGE, Change, history_of, stamp_of, wins
 
-KINDS = (*UNITED, "session", "branch", "entry", "item", "state")
+KINDS = (*APPENDED, "session", "branch", "entry", "item", "state")
 
 
 def _entry_after(

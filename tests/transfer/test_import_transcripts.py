@@ -140,8 +140,8 @@ def test_the_scan_of_a_long_transcript_is_linear(tmp_path: Path) -> None:
             nonlocal calls
             calls += 1
 
-        with Tree(path) as tree, memdb.open(":memory:", embedder=None) as db:
-            request = Request(tree, tree.names, None, None, db._db, set(), "ann")
+        with Tree(path) as tree:
+            request = Request(tree, [*tree.names], None, None, set(), "ann")
             found = load_format("claude-code").read(request)
             sys.setprofile(note)
             try:
