@@ -30,9 +30,8 @@ class Weights(Record):
             a relative time around it. `day`: the query names its day, absolutely or relatively.
         bound: Bonus within a bound in the query, such as "before May", which may include half of
             all messages.
-        about, own: Factors of the same gain for a time that the text speaks of, and for the
-            message's own time if its text speaks of one: R@10 of the questions that name a time
-            0.920 without the first, 0.928 with it, and with 0.8 of the second nDCG@10 is lower.
+        about: Factor of the same gain for a time in the text: R@10 of the questions that
+            name a time 0.920 without it, 0.928 with it.
         vague: Exponent of the overlap between the text's dates and the query's dates: "last year"
             is little evidence of a day, and more of a season.
         pool: Once this many messages contain a rarer word, a commoner word adds no new candidates.
@@ -54,7 +53,6 @@ class Weights(Record):
     day: float = 1.0
     bound: float = 0.3
     about: float = 1.2
-    own: float = 1.0
     vague: float = 0.5
     pool: int = 1000
     importance: float = 0.2
