@@ -213,39 +213,21 @@ class Coverage:
         """
         Return a line for each part, newest first, as long as they fit.
 
-        Each of two zones has its own limit, and leaves the rest to the other. Only the lines that
-        are tried are counted.
+        The far ones have a share, in which the others are shown in few words only. Only the lines
+        that are tried are counted.
         """
         far = sum(part.tokens + SPAN_TOKENS for part in parts if part.depth >= FAR_DEPTH)
-        left = {"far": min(far, percent_of(limit, FAR))}
-        left["mid"] = limit - left["far"]
+        kept = min(far, percent_of(limit, FAR))
         lines: list[Line] = []
         for part in parts:
             (line,) = with_costs([_whole(part)], self._counting)
-            zone = "far" if part.depth >= FAR_DEPTH else "mid"
-            if zone == "far" and left["mid"] > 0:
-                left["far"] += left["mid"]
-                left["mid"] = 0
-            chosen: Line | None = line
-            if line.tokens > left[zone]:
-                (chosen,) = with_costs([_short(part)], self._counting)
-                if chosen.tokens > left[zone]:
-                    chosen = self._borrowed(chosen, left, zone)
-            if chosen is None:
-                break
-            left[zone] -= chosen.tokens
-            lines.append(chosen)
+            if line.tokens > limit - (0 if part.depth >= FAR_DEPTH else kept):
+                (line,) = with_costs([_short(part)], self._counting)
+                if line.tokens > limit:
+                    break
+            limit -= line.tokens
+            lines.append(line)
         return lines
-
-    @staticmethod
-    def _borrowed(line: Line, left: dict[str, int], zone: str) -> Line | None:
-        """Return *line* if the other zone has room for it. None means that it has none."""
-        other = "far" if zone == "mid" else "mid"
-        if line.tokens > left[zone] + left[other]:
-            return None
-        left[zone] += left[other]
-        left[other] = 0
-        return line
 
 
 def _part(summary: Summary) -> Part:

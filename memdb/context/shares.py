@@ -35,7 +35,11 @@ PINNED = 60
 BESIDE_HITS = 50
 
 FAR = 25
-"""Of the summaries, for those of depth 2 and more. Source: docs/seeds/flowcraft.md (0.3, 0.1)."""
+"""
+Of the summaries, for those of depth 2 and more. In that part nearer ones are shown in few words.
+
+Source: docs/seeds/flowcraft.md (0.3, 0.1).
+"""
 
 SPARE = 5
 """Of what the entries leave: so much the hits may leave empty before the newest messages get it."""
