@@ -30,21 +30,18 @@ if TYPE_CHECKING:
     Traits = tuple[int, float, float, float, float, float, float, float, Sequence[int]]
     Row = tuple[Traits, str | None, int, str, Sequence[DaySpan]]
 
+# Where a word stands that a message lacks: a name, and how far behind it the message is.
+# The third number is the share of the word that the message gets, which also decides which of two
+# places counts. The last one is the share of the neighbour's base score that is added.
 NEIGHBOURS = (
     ("before", 1, 0.4, 0.15),
     ("after", -1, 0.3, 0.1),
     ("two_before", 2, 0.3, 0.0),
     ("two_after", -2, 0.2, 0.0),
 )
-"""
-Where a word stands that a message lacks: a name, and how far behind it the message is.
 
-The third number is the share of the word that the message gets, which also decides which of two
-places counts. The last one is the share of the neighbour's base score that is added.
-"""
-
+# Uses of an entry beyond which more add nothing.
 MAX_USES = 99
-"""Uses of an entry beyond which more add nothing."""
 
 
 class Fused(Record):

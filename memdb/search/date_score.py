@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
 
+# Share of `Weights.day` from which on a record is of a day that is asked for.
 FITTING = 0.8
-"""Share of `Weights.day` from which on a record is of a day that is asked for."""
 
 
 class DateScorer:

@@ -41,54 +41,50 @@ if TYPE_CHECKING:
     Words = Sequence[tuple[Term, float, AbstractSet[int]]]
     Place = tuple[float, int, str, float]
 
+# Words of a query that look for similar ones; a question has five or six.
 SIMILAR_WORDS = 16
-"""Words of a query that look for similar ones; a question has five or six."""
 
+# Characters of a message that they look at, about two pages.
 SIMILAR_CHARS = 1_000
-"""Characters of a message that they look at, about two pages."""
 
+# Messages that they look at, the best before their texts are read.
+# Source: bench/recall.py on two conversations of LoCoMo, nDCG@10 of 30, 60, 100 and 200 messages:
+# .661 .665 .665 .665.
 SIMILAR_ROWS = 60
-"""
-Messages that they look at, the best before their texts are read.
 
-Source: bench/recall.py on two conversations of LoCoMo, nDCG@10 of 30, 60, 100 and 200 messages:
-.661 .665 .665 .665.
-"""
-
+# Cosine from which on a word is similar.
 SIMILAR_FLOOR = 0.3
-"""Cosine from which on a word is similar."""
 
+# What a word beside a message counts. A question before it is one of another author.
 SPREADS = {"question_before": 0.8} | {name: share for name, _, share, _ in NEIGHBOURS}
-"""What a word beside a message counts. A question before it is one of another author."""
 
+# How fast a word says less in a message of more than `TURN_WORDS`, see the module.
 STEEPNESS = 0.6
-"""How fast a word says less in a message of more than `TURN_WORDS`, see the module."""
 
+# Words up to which a held word counts in full.
 TURN_WORDS = 60
-"""Words up to which a held word counts in full."""
 
+# Words from which on a message is not short.
 SHORT_WORDS = 40
-"""Words from which on a message is not short."""
 
+# Words above which a message lends `LONG_SPREAD` of what it says to its neighbours.
 LONG_WORDS = 100
-"""Words above which a message lends `LONG_SPREAD` of what it says to its neighbours."""
-
 LONG_SPREAD = 0.2
 
+# Doublings of the words of an answer against a user's from which on it is an assistant's chat.
 RATIO_BITS = 3
-"""Doublings of the words of an answer against a user's from which on it is an assistant's chat."""
 
+# Most of `_Chat.runs`.
 MOST_RUNS = 0.5
-"""Most of `_Chat.runs`."""
 
+# Names in a text from which on more add nothing.
 CAPITALS = 3
-"""Names in a text from which on more add nothing."""
 
+# First characters of a text whose traits are read.
 TRAIT_CHARS = 4_000
-"""First characters of a text whose traits are read."""
 
+# Texts whose traits are kept, about half a KB each: those of a scope of 10,000 all fit.
 TRAITS_KEPT = 16_384
-"""Texts whose traits are kept, about half a KB each: those of a scope of 10,000 all fit."""
 
 # Words that make a text hold a number, or a time; so do digits, and four of them.
 _NUMBER_WORDS = frozenset(
@@ -115,20 +111,17 @@ _OWN_WORDS = frozenset(("i", "my", "me", "mine", "myself", "we", "our"))
 _YOUR_WORDS = frozenset(("you", "your", "yours"))
 
 
+# What a text is like, whatever is asked; the first is an int, the others but the last floats.
+# words: How many it has.
+# short: 1 up to `TURN_WORDS` words, less above: what a held word counts.
+# asks: 1.0 if it has a question mark.
+# number, time: 1.0 if it holds a number, and a word of time or a number of four digits.
+# capitals: 0 to 1 by capitals within its sentences.
+# length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
+# long: How often its words are twice `TURN_WORDS`, by log2; 0.0 up to `TURN_WORDS` words.
+# vocabulary: Rows of the built-in table for its words, each once, an array; none of a long
+#     text, which has a word near to any other.
 TRAITS = tuple("words short asks number time capitals length long vocabulary".split())
-"""
-What a text is like, whatever is asked; the first is an int, the others but the last floats.
-
-words: How many it has.
-short: 1 up to `TURN_WORDS` words, less above: what a held word counts.
-asks: 1.0 if it has a question mark.
-number, time: 1.0 if it holds a number, and a word of time or a number of four digits.
-capitals: 0 to 1 by capitals within its sentences.
-length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
-long: How often its words are twice `TURN_WORDS`, by log2; 0.0 up to `TURN_WORDS` words.
-vocabulary: Rows of the built-in table for its words, each once, an array; none of a long
-    text, which has a word near to any other.
-"""
 
 # The traits that are features.
 _SHAPES = ("asks", "number", "time", "capitals", "length", "long")

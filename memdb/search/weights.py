@@ -61,20 +61,20 @@ class Weights(Record):
     entry_scale: float = 2.2
 
 
+# The ranking of messages.
 MESSAGES = Weights()
-"""The ranking of messages."""
 
+# The ranking of entries: documents have no neighbours.
 DOCUMENTS = MESSAGES.replace(lexical_share=0.5, cover=0.5, neighbours=False)
-"""The ranking of entries: documents have no neighbours."""
 
 STATIC_MODEL = "static-en-1"
 
+# The ranking of messages by words alone, with the built-in table, and with a sentence model.
 BY_TABLE = {
     "words": MESSAGES.replace(table="words", lexical_share=1.0),
     "static": MESSAGES,
     "sentence": MESSAGES.replace(table="sentence", lexical_share=0.5, cover=1.0),
 }
-"""The ranking of messages by words alone, with the built-in table, and with a sentence model."""
 
 
 def for_messages(model: str | None) -> Weights:
