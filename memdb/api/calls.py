@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     Class = TypeVar("Class", bound=type)
 
-# Names that only lead to other objects, or return what reads later.
-_SILENT = frozenset(("session", "scope", "shared", "transaction", "close", "find"))
+# Names that only lead to other objects.
+_SILENT = frozenset(("session", "scope", "shared", "transaction", "close"))
 _FUNCTION = type(lambda: None)
 _GENERATOR = 0x20  # inspect.CO_GENERATOR: it would be timed up to its first item only
 _KEYWORDS = 0x08  # inspect.CO_VARKEYWORDS

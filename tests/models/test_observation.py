@@ -40,6 +40,22 @@ def test_each_public_call_is_counted(open_db: Callable[..., MemDB]) -> None:
     assert json.dumps(db.stats().to_dict(), default=str)
 
 
+def test_no_call_that_reads_is_silent(open_db: Callable[..., MemDB]) -> None:
+    """Each `find` reads at once, so it is timed, and a server runs it again."""
+    db = open_db(":memory:")
+    ann = db.scope("ann")
+    finds = {
+        "Session.find": lambda: ann.session("s").find("x"),
+        "Entries.find": lambda: ann.entries.find("x"),
+        "Items.find": lambda: ann.items.find(("a",), "x"),
+        "State.find": lambda: ann.state.find("x"),
+    }
+    for find in finds.values():
+        find()
+
+    assert {one.name for one in db.stats().calls} >= finds.keys()
+
+
 def test_signatures_and_docs_stay() -> None:
     """For help, editors and the awaited twins."""
     assert "expected" in inspect.signature(memdb.Session.append).parameters
