@@ -48,7 +48,6 @@ def test_no_call_that_reads_is_silent(open_db: Callable[..., MemDB]) -> None:
         "Session.find": lambda: ann.session("s").find("x"),
         "Entries.find": lambda: ann.entries.find("x"),
         "Items.find": lambda: ann.items.find(("a",), "x"),
-        "State.find": lambda: ann.state.find("x"),
     }
     for find in finds.values():
         find()
