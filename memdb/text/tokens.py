@@ -425,9 +425,8 @@ class Counting:
             return self._counter.count_many(texts)
         except Exception as error:
             raise PortError(f"counter {self.name!r}", str(error)) from error
-        if len(counts) != len(texts) or not all(
-            isinstance(count, int) and 0 <= count <= MAX_INT for count in counts
-        ):
+        are_numbers = {*map(type, counts)} <= {int} and min(counts, default=0) >= 0
+        if len(counts) != len(texts) or not are_numbers or max(counts, default=0) > MAX_INT:
             raise PortError(f"counter {self.name!r}", "it must give one int from 0 per text")
         return counts
 
