@@ -330,7 +330,7 @@ WITHOUT_TEXT = {
     *("turns.turns_of", "turns.steps_of", "turns.turn_of", "turns.own_form", "turns.results_of"),
     *("turns.joined", "turns.answered_calls", "turns.one_call_turn", "turns.turn_alone"),
     *("turns.call_of", "provider_messages.read_parts"),
-    *("provider_messages.provider_of", "provider_messages.role_of", "provider_messages.read_item"),
+    *("provider_messages.provider_of", "provider_messages.read_item"),
     *("provider_messages.gemini_parts", "provider_parts.read_part", "provider_parts.other"),
     *(
         "provider_parts.is_providers",
