@@ -12,7 +12,7 @@ so `WHERE id BETWEEN` filters a tenant at no cost. Source: ADR-0005; measured 0.
 a join.
 
 Packed ids stay inside memdb. A caller sees the `n` of an entry, item or summary, its number in the
-scope; `memdb.models.observation.observed` removes the other bits from the results of public calls.
+scope; `memdb.models.record.numbered` removes the other bits from the results of public calls.
 
 The highest bit of a session's number marks a branch. Its messages are a run of its own after the
 messages that it shares (ADR-0023).
