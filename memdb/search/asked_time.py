@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memdb.facts.calendar import (
     EPOCH,
@@ -172,10 +172,15 @@ def windows(asked: AskedDays, today: int) -> list[DaySpan]:
     return found
 
 
+@cache
+def _times() -> dict[str, dict[str, Any]]:
+    """Return the words of time by language."""
+    return dict(read_json(__file__, "times.json"))
+
+
 def _language_of_time(text: str, day: date) -> str:
     """Return the language in which *text*, a word or two, is only a time."""
-    languages: list[str] = [*read_json(__file__, "times.json")]
-    for language in languages:
+    for language in _times():
         spans, dates, rest = _read(language, text, day)
         if (spans or dates) and not query_words(rest):
             return language
@@ -200,7 +205,7 @@ def _topics(rest: str, language: str) -> list[str]:
 
 def _read(language: str, text: str, day: date) -> tuple[list[DaySpan], list[DateMention], str]:
     """Return the times of *text* in a language of `times.json`, and the rest of the text."""
-    known = read_json(__file__, "times.json").get(language)
+    known = _times().get(language)
     if known is None:
         return [], [], text
     spans: list[DaySpan] = []
