@@ -180,10 +180,12 @@ def record(
     prepared: bytes,
     opener: Callable[[], MemDB],
     names: list[str],
+    *,
+    moved: bool,
 ) -> History:
     """Run the writes of *names* on a file, each on what the ones before it left."""
     path.write_bytes(prepared)
-    with recording(path) as (history, note):
+    with recording(path, moved=moved) as (history, note):
         db = opener()
         for name in names:
             history.writes.append((len(history.events), name))
@@ -439,7 +441,14 @@ def history_of(
 ) -> Callable[..., History]:
     """Return a function that records one of so many parts of the writes, each on a full file."""
 
-    def make(durability: str, part: int, parts: int = PARTS, *, link: bool = False) -> History:
+    def make(
+        durability: str,
+        part: int,
+        parts: int = PARTS,
+        *,
+        link: bool = False,
+        moved: bool = False,
+    ) -> History:
         names = [name for name in WRITES if name not in ELSEWHERE]
         random.Random(3).shuffle(names)
         path = folder / "watched.db"
@@ -448,7 +457,7 @@ def history_of(
             (folder / "links" / "link.db").symlink_to(path)
         opened = folder / "links" / "link.db" if link else path
         opener = opener_of(opened, open_db, make_embedder, durability)
-        return record(path, prepared, opener, names[part::parts])
+        return record(path, prepared, opener, names[part::parts], moved=moved)
 
     return make
 
@@ -491,6 +500,18 @@ def test_a_power_cut_beside_another_that_moves_the_wal(prepared: bytes, folder: 
     tried, wrong = cut_often(folder / "images", history, "power", seed=1)
 
     assert (tried > 40, wrong) == (True, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_power_cut_loses_anything_beside_another_that_moves_the_wal(
+    history_of: Callable[..., History], folder: Path, part: int
+) -> None:
+    """The same of some images of every public write."""
+    history = history_of("power", part, moved=True)
+    _, wrong = cut_often(folder / "images", history, "power", seed=part, most=400)
+
+    assert wrong == []
 
 
 @pytest.mark.slow
