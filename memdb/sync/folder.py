@@ -297,6 +297,8 @@ def open_segment(
     if not _has_fields(fields, HEAD_FIELDS):
         raise Broken("has a damaged first line")
     head = Head(**{name: fields[name] for name in Head._fields})
+    if not all(map(DEVICE.fullmatch, (*head.seen, *head.void))):  # they are names of folders
+        raise Broken("has a damaged first line")
     if (head.device, head.number) != (device, segment.number):
         raise Broken("has another name than it was written with")
     return head, lines
@@ -350,8 +352,10 @@ def is_a(kind: type, value: object) -> bool:
     """
     if isinstance(value, list):
         return kind is list and all(is_a(str, one) for one in value)
+    if isinstance(value, bool):
+        return kind is bool
     if isinstance(value, int):
-        return isinstance(value, kind) and -MAX_INT <= value <= MAX_INT
+        return kind is int and -MAX_INT <= value <= MAX_INT
     if isinstance(value, str) and not value.isascii():
         return kind is str and value == value.encode("utf-8", "ignore").decode()
     return isinstance(value, kind)

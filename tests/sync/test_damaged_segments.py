@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # What a field of JSON may be instead.
 OTHERS = (
+    ["../a"],
+    {"../a": 1},
     None,
     5,
     -1,
@@ -224,3 +226,20 @@ def test_a_broken_file_beside_the_segments_is_no_obstacle(
                 path.write_bytes(text)
                 with suppress(memdb.MemDBError):
                     act(told.folder)
+
+
+def test_a_segment_names_no_folder_but_those_of_devices(told: Told, tmp_path: Path) -> None:
+    """A full segment removes the folders of devices that another one names as void."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    head = json.loads(told.lines[0])
+    for name in ("../mine", str(mine)):
+        line = json.dumps({**head, "void": [name]}).encode()
+        told.seal(gzip.compress(b"\n".join([line, *told.lines[1:]]) + b"\n"))
+        with memdb.open(":memory:", embedder=None) as db:
+            waiting = db.sync(told.folder, pairing_key=told.key).waiting
+            db.user("bob").session("s").append("user", "gone soon")
+            db.user("bob").forget(everything=True)
+            db.sync(told.folder)
+        assert mine.is_dir()
+        assert ["has a damaged first line" in one for one in waiting] == [True]
