@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from memdb.errors import InvalidInput
+from memdb.models.ids import MAX_SEQ
 from memdb.models.record import Record
 from memdb.records.drafts import count_drafts
 from memdb.sync.clock import NO_CHANGE, Change, wins
 from memdb.sync.folder import Refused, is_a
 from memdb.sync.outgoing import thing_of
 from memdb.tables import synced
+from memdb.text.validate import name_value
 from memdb.transfer import artifacts as artifact_lines
 from memdb.transfer import entries as entry_lines
 from memdb.transfer import messages as message_lines
@@ -96,10 +99,23 @@ def _check(line: Any) -> None:
     found = {name for name, value in line.items() if value is not None}
     wrong = {name for name in found & TYPES.keys() if not is_a(TYPES[name], line[name])}
     wrong |= {*needs.split()} - found
+    wrong |= {name for name in found & TYPES.keys() - {"user"} if line[name] == ""}
+    if not wrong and not 1 <= line.get("seq", 1) <= MAX_SEQ:
+        wrong.add("seq")
     if not wrong and line.get("of", "entry") not in synced.THINGS:
         wrong.add("of")
+    if not wrong and line["kind"] in ("scope", "state") and not _is_scope(line):
+        wrong.add("app")
     if wrong:
         raise Refused(f"contains a damaged line ({min(wrong)} of a line of {line['kind']})")
+
+
+def _is_scope(line: Line) -> bool:
+    """Return whether a line names a scope; that without a user is what all users share."""
+    try:
+        return bool(name_value(line["app"], "app") and name_value(line["user"] or "-", "user"))
+    except InvalidInput:
+        return False
 
 
 def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
@@ -116,8 +132,10 @@ def chunks_of(lines: Iterator[Line]) -> Iterator[Chunk]:
         before = scope
         if line["kind"] in ("scope", "state"):
             scope = line["kind"], line["app"], line["user"]
-        elif line["kind"] == "gone" and line["of"] == "state":
+        elif line.get("of") == "state":
             scope = "state", "", ""
+        elif scope[0] != "scope":
+            raise Refused(f"contains a damaged line (a line of {line['kind']} is in no scope)")
         is_part = bool(found) and found[-1]["kind"] == "artifact_part"
         is_whole = is_part or line["kind"] == "gone"  # what is gone costs one look at the scope
         if scope != before or (len(found) >= CHUNK_LINES and not is_whole):

@@ -13,7 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from memdb.engine.branches import descendants
-from memdb.errors import SecretFound, existing
+from memdb.errors import InvalidInput, SecretFound, existing
 from memdb.models.ids import (
     BranchName,
     is_branch,
@@ -466,6 +466,8 @@ class _ChunkWriter:
             if not wins("message", change, changes[thing]):
                 continue
             read = self._read[id(line)]
+            if tree is not None and not is_here:
+                read = _in_order(tree, above, line) or read
             if isinstance(read, Exception):
                 merge.refuse("message", read)
                 continue
@@ -761,6 +763,13 @@ KINDS = {
 }
 
 
+def _in_order(tree: Tree, above: str | None, line: Line) -> InvalidInput | None:
+    """Return why a message cannot follow *above*, None if it can."""
+    last = 0 if above is None else tree.nodes[above].seq
+    seq = line["seq"]
+    return None if seq > last else InvalidInput(f"seq is {seq}, but it follows number {last}")
+
+
 def _describe(tx: Tx, session: int, title: str | None, metadata: str | None) -> None:
     if title is None:
         session_records.undescribe(tx, session)
@@ -797,12 +806,18 @@ def _write_history(
 
 
 def _placed(tx: Tx, scope_no: int, line: Line) -> Line:
-    """Return an entry or a version with the session of this file."""
+    """
+    Return an entry or a version with the session of this file.
+
+    If that is not here, what only it recalls is kept for nobody, as after a recovery.
+    """
     row = {**line, "session_id": None}
     if row["session"] is not None:
         found = sessions.find(tx, scope_no, row["session"], row["branch"] or "")
         row["session_id"] = sessions.find(tx, scope_no, row["session"]) if found is None else found
     if row["session_id"] is None:
         row["first_seq"] = row["last_seq"] = None
+        row["active"] = int(row["active"] and not row["session_only"])
+        row["session_only"] = 0
     del row["session"], row["branch"]
     return row

@@ -159,6 +159,8 @@ def derived_uid(fields: dict[str, Any], created_ms: int) -> str:
 def _read_exported(screen: SecretScreen, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of an exported entry, checked, and its history as rows."""
     row = _columns(ENTRY.from_line(screen.pass_line("entry", fields)))
+    if row["session_only"] and row["session"] is None:
+        raise InvalidInput("session_only is given without a session: give both or neither")
     history = [] if row["history"] is None else row["history"]
     if not isinstance(history, list) or not all(isinstance(old, dict) for old in history):
         raise InvalidInput("history is not a list of objects: export the entry again")

@@ -324,6 +324,10 @@ def test_exports_can_be_joined(
         pytest.param("entry", {"active": 1}, "give true or false", id="active"),
         pytest.param("entry", {"history": [3]}, "history is not a list", id="history"),
         pytest.param("entry", {"first_seq": None}, "belong together", id="half a span"),
+        pytest.param(
+            *("entry", {"session": None, "session_only": True}, "session_only is given without"),
+            id="session_only",
+        ),
         pytest.param("artifact", {"version": 0}, "version is 0", id="version"),
         pytest.param("artifact", {"data": "YQ=="}, "needs text or data", id="two contents"),
         pytest.param("artifact", {"text": None}, "text is NoneType", id="no content"),
