@@ -19,7 +19,7 @@ import click
 from memdb.cli.layout import passage, width_of, wrap
 from memdb.models.record import Record, counted
 from memdb.models.record import plain as to_plain
-from memdb.text.parts import payload_of
+from memdb.text.parts import whole_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -310,15 +310,7 @@ def print_message(message: Message) -> None:
     by = f"{message.role} {message.author}" if message.author else message.role
     place = f"#{message.seq}  {when(message.created_ms)}  " if message.seq else ""
     say(f"{place}{one_line(by)}", bold=True)
-    say(f"{clean(whole_text(message))}\n")
-
-
-def whole_text(message: Message) -> str:
-    """Return the text of a message with its tool calls and their results."""
-    extra = payload_of(message.parts or ())
-    if extra in message.text:
-        return message.text
-    return f"{message.text}\n{extra}" if message.text else extra
+    say(f"{clean(whole_text(message.text, message.parts))}\n")
 
 
 def when(ms: int | None) -> str:

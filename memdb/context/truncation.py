@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from memdb.conversations.tool_calls import answer_ids, call_ids
-from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens, said_by
+from memdb.conversations.windows import LARGER, MESSAGE_OVERHEAD_TOKENS, cost_tokens
 from memdb.errors import TooLarge
 from memdb.search.words import terms_of
 from memdb.text.parts import (
@@ -21,6 +21,7 @@ from memdb.text.parts import (
     part_text,
     text_of,
     text_value,
+    whole_text,
     without_media,
     without_original,
 )
@@ -160,7 +161,12 @@ def _view(message: Message, tokens: int, counting: Counting) -> Message:
         else:
             most = chars - 1
     if _cost(best, counting) > tokens:  # what the parts cost besides their texts: keep words alone
-        best = _cut(message.replace(text=said_by(message), parts=None), 0, "…", counting)
+        best = _cut(
+            message.replace(text=whole_text(message.text, message.parts), parts=None),
+            0,
+            "…",
+            counting,
+        )
     return best
 
 
@@ -183,7 +189,7 @@ def _cut(message: Message, chars: int, gap: str, counting: Counting) -> Message:
 
 
 def _counted(view: Message, counting: Counting) -> Message:
-    (tokens,) = counting.count_many([said_by(view)])
+    (tokens,) = counting.count_many([whole_text(view.text, view.parts)])
     return view.replace(tokens=tokens, counter=counting.name)
 
 

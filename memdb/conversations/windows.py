@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memdb.errors import TooLarge
 from memdb.models.messages import ContextWindow
-from memdb.text.parts import bytes_of, kind_of, media_of, media_tokens, payload_of, without_media
+from memdb.text.parts import bytes_of, kind_of, media_of, media_tokens, whole_text, without_media
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ def cost_tokens(message: Message, counting: Counting) -> int:
     """Return the tokens of *message* in a window: its words, media and frame."""
     tokens = message.tokens
     if message.counter != counting.name:
-        (tokens,) = counting.count_many([said_by(message)])
+        (tokens,) = counting.count_many([whole_text(message.text, message.parts)])
     return tokens + counting.extra_tokens(message.parts) + MESSAGE_OVERHEAD_TOKENS
 
 
@@ -77,14 +77,6 @@ class NewestMedia:
         if len(kept) == len(media):
             return message
         return message.replace(parts=without_media(message.parts or (), kept))
-
-
-def said_by(message: Message) -> str:
-    """Return the counted text of *message*: its text, and its tools' arguments and results."""
-    if not message.parts:
-        return message.text
-    extra = payload_of(message.parts)
-    return message.text if extra in ("", message.text) else f"{message.text}\n{extra}"
 
 
 def newest_within(

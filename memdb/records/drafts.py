@@ -16,7 +16,7 @@ from memdb.models.fields import SCREENED
 from memdb.models.messages import ROLES, NewMessage, message_formats
 from memdb.models.settings import ALLOW
 from memdb.text.derived import bigrams_of
-from memdb.text.parts import kind_of, payload_of, text_of
+from memdb.text.parts import kind_of, text_of, whole_text
 from memdb.text.times import when_ms
 from memdb.text.validate import (
     choice_value,
@@ -133,8 +133,7 @@ def _with_parts(new: NewMessage) -> tuple[NewMessage, str]:
         return new, new.text  # refused when it is made JSON
     role, parts = message_formats().read_parts(new.role, new.parts)
     text = content_value(new.text, "text") or content_value(text_of(parts), "parts")
-    extra = content_value(payload_of(parts), "parts")
-    counted = text if extra in text else f"{text}\n{extra}"
+    counted = content_value(whole_text(text, parts), "parts")
     return new.replace(role=role, parts=parts, text=text), counted
 
 

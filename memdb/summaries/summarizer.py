@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memdb.conversations.windows import said_by
 from memdb.errors import InvalidInput, PortError
 from memdb.facts.extractive import ExtractiveSummarizer
 from memdb.models.model_client import port_error, run_within
@@ -19,6 +18,7 @@ from memdb.models.observation import report_failure
 from memdb.models.record import Record
 from memdb.models.summaries import SourceItem, SummaryText
 from memdb.text.derived import content_hash
+from memdb.text.parts import whole_text
 from memdb.text.trust import trust_of_message, trust_of_summary
 from memdb.text.validate import content_value
 
@@ -401,7 +401,7 @@ def items_of_messages(messages: Sequence[Message]) -> list[SourceItem]:
             one.seq,
             one.author or one.role,
             one.role,
-            said_by(one),
+            whole_text(one.text, one.parts),
             one.created_ms,
             trust_of_message(one.role, one.text),
         )

@@ -241,8 +241,6 @@ WHERE id IN (SELECT value FROM json_each(:ids))
 GROUP BY session
 """
 
-# Not RETURNING: it makes FTS5 write out what it holds, 70 µs that the messages of
-# one transaction can share.
 UPDATE_LAST_SEQ = compose.update(
     "sessions.advance",
     "sessions",

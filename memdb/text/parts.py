@@ -61,6 +61,18 @@ def payload_of(parts: Sequence[Any]) -> str:
     return text_of([part for part in parts if kind_of(part) != "text"])
 
 
+def whole_text(text: str, parts: Sequence[Any] | None) -> str:
+    r"""
+    Return a message's text with the calls, results and media that it lacks; this is counted.
+
+    >>> whole_text("Look.", [{"type": "tool_result", "content": "Look"}])
+    'Look.\nLook'
+    """
+    if not parts or text == text_of(parts):
+        return text
+    return "\n".join(filter(None, (text, payload_of(parts))))
+
+
 def kind_of(part: Any) -> str:
     """Return the type of a part, "" if it has none."""
     kind = part.get("type") if isinstance(part, dict) else None

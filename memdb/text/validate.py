@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from stat import S_ISDIR, S_ISREG
@@ -23,7 +24,7 @@ from memdb.models import fields
 from memdb.models.record import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     # Takes a value that is not None and its name; returns what is stored.
     Check = Callable[[Any, str], Any]
@@ -390,9 +391,9 @@ def json_object(value: Mapping[str, Any] | None, field: str) -> str | None:
     """Return a mapping with str keys as JSON text, None for None."""
     if value is None:
         return None
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InvalidInput(f"{field} is not a dict with str keys: give one, or None")
-    return json_value(value, field)
+    return json_value(dict(value), field)
 
 
 def json_list(value: object, field: str) -> str | None:

@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 import memdb
 from memdb import MemDB, NewMessage
+from memdb.text.parts import whole_text
 
 THREE = [
     {"role": "user", "text": "one"},
@@ -477,3 +479,29 @@ def test_session_names_its_place() -> None:
         assert repr(db) == "<MemDB :memory:>"
         assert repr(ann) == "<Scope 'ann' of 'default'>"
         assert repr(ann.session("trip")) == "<Session 'trip' of 'ann'>"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("It says ok.", [{"type": "tool_result", "content": "ok"}]),
+        ("", [{"type": "text", "text": "Look"}, {"type": "tool_result", "content": "ok"}]),
+        ("ok", [{"type": "tool_result", "content": "ok"}]),
+        ("", [{"type": "tool_call", "name": "read", "arguments": {"path": "a"}}]),
+    ],
+)
+def test_a_message_is_counted_with_each_part_once(
+    db: MemDB, text: str, parts: list[dict[str, Any]]
+) -> None:
+    """Whether its text repeats a part by chance, or was made of the parts."""
+    said = db.scope("ann").session("trip").append("tool", text, parts=parts)
+
+    assert [said.tokens] == db.file.count_tokens([whole_text(said.text, said.parts)])
+
+
+def test_metadata_may_be_any_mapping(db: MemDB) -> None:
+    """As its annotation says."""
+    chat = db.scope("ann").session("trip")
+    said = chat.append("user", "x", metadata=MappingProxyType({"a": 1}))
+
+    assert said.metadata == {"a": 1}

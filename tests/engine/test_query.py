@@ -287,6 +287,13 @@ def test_bytes_that_are_no_text_name_their_column(chat: MemDB, sql: str, column:
     assert "restore" not in str(raised.value)
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
+def test_a_number_that_sql_cannot_hold_is_refused(chat: MemDB, number: int) -> None:
+    """SQLite has integers of 64 bits."""
+    with pytest.raises(memdb.InvalidInput):
+        chat.query("SELECT ?", [number])
+
+
 def test_an_interrupt_does_not_hit_the_next_call(chat: MemDB) -> None:
     """Also in memory, where there is one connection."""
     for _ in range(30):

@@ -31,7 +31,7 @@ from memdb.engine.sqlite.connection import (
 )
 from memdb.engine.sqlite.digests import register_functions
 from memdb.engine.sqlite.mark import DELETE_LOSS, SELECT_LOSS, SET_MARK
-from memdb.engine.sqlite.packing import merge_some, moves_pages, pack
+from memdb.engine.sqlite.packing import count_pages, merge_some, moves_pages, pack
 from memdb.engine.sqlite.query import run_query
 from memdb.engine.sqlite.schema import find_schema_differences, list_other_tables
 from memdb.engine.sqlite.wal_file import LARGE_WAL_BYTES
@@ -116,8 +116,6 @@ VACUUM
 
 # Of SQLite's machine, between two calls of a progress handler: some milliseconds.
 OPERATIONS = 100_000
-
-PAGE_BYTES = 4096
 
 # Renews the samples of keys that the planner keeps, if somebody ran ANALYZE.
 ANALYZE = """/* maintenance.analyze */
@@ -519,7 +517,7 @@ def _rewrite(tx: Tx, progress: Progress | None) -> None:
 @contextmanager
 def _ticking(tx: Tx, progress: Progress | None) -> Iterator[None]:
     """Report to *progress* that the statements of a `with` block run, and then are done."""
-    pages = _bytes(tx) // PAGE_BYTES
+    pages = count_pages(tx)
 
     def go_on() -> bool:  # Ctrl-C is noticed here too
         if progress is not None:

@@ -396,7 +396,7 @@ def _errors(timeout_s: float) -> Iterator[None]:
             f"for a statement that makes text, and {MAX_STORED_BYTES >> 20} MB for one that only "
             "reads"
         ) from error
-    except (apsw.SQLError, apsw.BindingsError, TypeError, ValueError) as error:
+    except (apsw.SQLError, apsw.BindingsError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"sql cannot be run: {error}") from error
     except apsw.Error as error:
         raise translate(error) from error
