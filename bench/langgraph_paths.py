@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Row = tuple[str, float, dict[str, Call]]
 
 ITEMS, NAMESPACES, RARE = 3_000, 30, 500
-SIZES = 500, 50_000
+SIZES = 500, 10_000
 BAR, PUT_BAR = 1.2, 1.0
 KINDS = "power", "process"
 

@@ -147,7 +147,8 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
             group = self._call(partial(self._find_group, labels, checkpoint_id, mark))
         if group is None:
             return None
-        return self._load(labels, *group, config if checkpoint_id else None)
+        loaded = self._load(labels, *group, config if checkpoint_id else None)
+        return loaded._replace(metadata=deepcopy(loaded.metadata))  # the group may be kept
 
     def _find_group(
         self, labels: Labels, checkpoint_id: str | None, mark: ChangeMark | None
@@ -556,7 +557,7 @@ class MemdbSaver(ScopedAdapter, BaseCheckpointSaver[str]):
         return CheckpointTuple(
             config or config_of(labels, item.key[:-1]),
             checkpoint,
-            deepcopy(about["metadata"]),  # the item may be returned again
+            about["metadata"],
             config_of(labels, parent) if parent else None,
             [(task, channel, value) for _, task, _, channel, value in stored],
         )

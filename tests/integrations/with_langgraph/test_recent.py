@@ -110,6 +110,21 @@ def test_writes_of_many_threads(tmp_path: Path) -> None:
             assert saver.get_tuple(config("t")) == fresh.get_tuple(config("t"))
 
 
+def test_a_caller_may_change_what_it_got(tmp_path: Path) -> None:
+    """Values and metadata of an answer are the caller's, also deep inside."""
+    with MemdbSaver(tmp_path / "a.db", embedder=None) as saver:
+        saver.get_tuple(config("t"))
+        made = {**empty_checkpoint(), "id": "id1", "channel_values": {"list": [1]}}
+        saver.put(config("t"), made, {"parents": {"": "0"}}, {})
+        for _ in range(3):
+            found = saver.get_tuple(config("t"))
+            assert found is not None
+            assert found.metadata["parents"] == {"": "0"}
+            assert found.checkpoint["channel_values"] == {"list": [1]}
+            found.metadata["parents"]["x"] = "1"
+            found.checkpoint["channel_values"]["list"].append(2)
+
+
 @pytest.fixture
 def statements() -> Iterator[list[str]]:
     """Return the list of all statements of connections that are opened from now on."""
