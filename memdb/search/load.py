@@ -163,7 +163,7 @@ def _entries_of(
     tx: Tx, asked: Sequence[str], hits: Sequence[Hit], rows: Sequence[int], words_of: TextWords
 ) -> list[int | None]:
     """
-    Return of each hit the scope's entry that it is, or that was learnt of the asked words in it.
+    Return of each hit the entry that it is, or that was learnt of the asked words in it.
 
     What was learnt of other words of a message says nothing of the answer that it is.
     """
@@ -181,9 +181,7 @@ def _entries_of(
         return max(whole, default=None)
 
     return [
-        of_message(row, words_of[hit.text])
-        if hit.kind == "message"
-        else (None if hit.source.shared else hit.source.entry_id)
+        of_message(row, words_of[hit.text]) if hit.kind == "message" else hit.source.entry_id
         for hit, row in zip(hits, rows, strict=True)
     ]
 

@@ -79,8 +79,8 @@ class Ties(Record):
     Links between the entries of hits.
 
     Attributes:
-        keys: For each hit the id of the scope's entry that it is or that was learnt from it; then
-            those of *taken*.
+        keys: For each hit the id of the entry that it is or that was learnt from it; then those of
+            *taken*.
         taken: Newer entries that are not hits.
         links: For each of *keys* the link to the newest entry that outdates it. None if none does.
         same: For the ids of two entries that repeat each other, the id of the other one.
@@ -90,15 +90,6 @@ class Ties(Record):
     links: Sequence[Link | None]
     taken: Sequence[Hit] = ()
     same: Mapping[int, int] = {}
-
-    def tell(self, one: int, other: int) -> bool:
-        """
-        Return whether the links tell all about two hits: both have entries, which were compared.
-
-        That one repeats the other may be a wrong guess.
-        """
-        first, second = self.keys[one], self.keys[other]
-        return first is not None and second is not None and self.same.get(first) != second
 
 
 def put_in_order(
@@ -122,12 +113,11 @@ def put_in_order(
         folds: Whether hits that say the same become one.
         by_time: Whether the newer hit comes first.
     """
-    read, ties = ties, ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
+    ties = ties or Ties([hit.source.entry_id for hit in hits], [None] * len(hits))
     every = [*map(_marked, (*hits, *ties.taken), ties.links)]
     heads = _heads(query, every, words_of, ties.same) if folds else [*range(len(every))]
     # Else the time that is asked for decides.
-    with_alike = by_time and not query.is_dated
-    alike = [*_alike(query, every[: len(hits)], words_of, read)] if with_alike else []
+    alike = [*_alike(query, every[: len(hits)], words_of)] if by_time and not query.is_dated else []
     for one, other in alike:
         if heads[one] == heads[other] == other:
             heads = [one if head == other else head for head in heads]
@@ -278,19 +268,17 @@ def reason_of(question: Question, hit: Hit, best: Hit, words_of: TextWords) -> s
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _alike(
-    query: Query, hits: Sequence[Hit], words_of: TextWords, ties: Ties | None
-) -> Iterator[tuple[int, int]]:
+def _alike(query: Query, hits: Sequence[Hit], words_of: TextWords) -> Iterator[tuple[int, int]]:
     """
     Yield the places of a newer hit and of an older one, before it, with a similar answer.
 
     Both hits are of one author and contain the same words of the question, half of them at least.
     Both hits also share half of their other words except numbers and names. Or both are short, and
     the newer one says that the older one is no longer true. For that the older one must be the
-    best hit, or the newer one is among the first `COMPARED` of its kind. The links of *ties* must
-    not tell. The condition is stricter if they share no word of the question. Long messages, which
-    say several things, and messages that only ask are not compared. A text without the name that is
-    asked for is about something else, and a question with a number asks for that one.
+    best hit, or the newer one is among the first `COMPARED` of its kind. The condition is stricter
+    if they share no word of the question. Long messages, which say several things, and messages
+    that only ask are not compared. A text without the name that is asked for is about something
+    else, and a question with a number asks for that one.
     """
     traits, counts = _traits(query, hits, words_of), Counter[str]()
     holders: dict[AbstractSet[str], list[int]] = {}  # places, by the asked words they hold
@@ -311,8 +299,6 @@ def _alike(
             asked = traits[older][0]
             if _are_alike(traits[newer], traits[older]):
                 yield newer, older
-            elif ties is not None and ties.tell(newer, older):
-                continue
             elif place < most[older > 0] and not {*query.identifiers} & (asked - held):
                 least = SURE_LINK if older else PASSING
                 least = LEAST if place < COMPARED and held & asked else least

@@ -398,26 +398,6 @@ def test_what_a_link_folds_hides_nothing_that_was_asked_for() -> None:
     assert wrong == []
 
 
-def test_hits_whose_entries_were_compared_when_they_were_stored_are_not_judged_again() -> None:
-    """Links tell which of two entries is newer; a hit that no entry was learnt from is judged."""
-    before, after, question = CHANGES[5]  # told by the model, not by equal words
-    hits = [
-        Hit("message", text, 0.9 - 0.1 * at, at, Source(session="s", seq=at, created_ms=at))
-        for at, text in enumerate((before, after), start=1)
-    ]
-    words_of = {text: query_words(text) for text in (before, after)}
-    found = [
-        put_in_order(parse_query(question), hits, words_of, ties)[0].text
-        for ties in (
-            Ties([1, 2], [None, None]),
-            None,
-            Ties([1, None], [None, None]),
-            Ties([1, 2], [None, None], same={1: 2, 2: 1}),
-        )
-    ]
-    assert found == [before, after, after, after]
-
-
 def test_a_question_is_no_answer_to_itself(ann: memdb.Scope) -> None:
     """Neither its earlier copies nor the replies that say nothing, behind tools too."""
     ann.remember("The user drives a red Volvo.")
