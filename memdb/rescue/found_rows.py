@@ -173,10 +173,10 @@ def read_rows(path: str, *, wal: bool, key: FileKey | None = None) -> Found:
             lost.add(name)
     known = set().union(*(tree.pages for tree in trees.values()))
     free = file.free_pages()
-    if lost and free is not None:
+    if lost:
         for name, raw in orphans(
             file,
-            known | free | file.pointer_pages(),
+            known | (free or set()) | file.pointer_pages(),
             lambda kind, row: _fits(shapes, lost, kind, row),
         ):
             rows[name] += [values for row in raw if (values := shapes[name].read(row)) is not None]

@@ -198,6 +198,25 @@ def test_the_first_page_of_a_table(agent: Path, page: str) -> None:
         assert len([*db.scope("bob").session("s1").messages()]) == 60
 
 
+@pytest.mark.parametrize("lost", ["the header", "the free list"])
+@pytest.mark.parametrize("table", ["messages", "entries"])
+def test_the_first_page_of_a_table_and_the_free_list(agent: Path, table: str, lost: str) -> None:
+    """The rows are found without the list of free pages, and no deleted message is among them."""
+    file = PageFile(str(agent))
+    trunk = int.from_bytes(file.page(1)[32:36], "big")
+    before = rows(agent)["messages"]
+
+    share = share_recovered(
+        agent,
+        {rows_of._stored_roots(file)[table], 1 if lost == "the header" else trunk},
+        random.Random(1),
+    )
+
+    assert trunk
+    assert share >= 0.99
+    assert rows(agent.with_name("new.db"))["messages"] <= before
+
+
 def test_what_a_lost_entry_superseded_stays_superseded(agent: Path) -> None:
     """A lost entry is made anew, inactive: no old statement comes back as if it still held."""
 
