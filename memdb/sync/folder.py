@@ -31,6 +31,7 @@ from memdb.errors import FileError, InvalidInput, MemDBError
 from memdb.models.ids import MAX_INT
 from memdb.models.record import Record
 from memdb.sync.clock import LAST_MS
+from memdb.text.validate import refuse_special
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -151,6 +152,7 @@ def read_mark(folder: str) -> Mark | None:
         if not all(map(DEVICE.fullmatch, names)):
             raise InvalidInput(f"{folder} is neither a sync folder nor empty: give an empty folder")
         return Mark("", is_encrypted=False) if names else None
+    refuse_special(path)
     with open(path, "rb") as file:
         fields = _parsed(file.read())
     if not _has_fields(fields, MARK_FIELDS):
@@ -279,13 +281,14 @@ def open_segment(
         Refused: the segment was written by a newer memdb.
     """
     try:
+        refuse_special(segment.path)
         with open(segment.path, "rb") as file:
             size = os.path.getsize(segment.path)
             end, _ = _measure(file, own.secret, 0)
             seal, _ = _measure(file, own.secret, size - len(end)) if size > len(end) else (b"", "")
             found = file.read(len(end) + 1)
-    except OSError as error:
-        raise Broken(f"cannot be read ({error.strerror})") from error
+    except (OSError, FileError) as error:
+        raise Broken(f"cannot be read ({getattr(error, 'strerror', error)})") from error
     if not seal or not hmac.compare_digest(found, seal):
         raise Broken("is cut, changed, or from a device that is not paired")
     is_encrypted = segment.path.endswith(".db")
@@ -392,8 +395,10 @@ def write_status(folder: str, device: Device, broken: Iterable[str], now_ms: int
 def _sealed_status(path: str) -> dict[str, Any]:
     """Return the status in a file with its seal, {} if there is none."""
     found: Any = None
-    with suppress(OSError), open(path, "rb") as file:
-        found = _parsed(file.read())
+    with suppress(OSError, FileError):
+        refuse_special(path)
+        with open(path, "rb") as file:
+            found = _parsed(file.read())
     return found if _has_fields(found, SEALED_FIELDS) else {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -243,3 +244,19 @@ def test_a_segment_names_no_folder_but_those_of_devices(told: Told, tmp_path: Pa
             db.sync(told.folder)
         assert mine.is_dir()
         assert ["has a damaged first line" in one for one in waiting] == [True]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a system without pipes that have names")
+@pytest.mark.timeout(60)
+def test_no_pipe_in_the_folder_makes_a_sync_wait(told: Told, tmp_path: Path) -> None:
+    """Opening one would wait for a writer; it is as a file that cannot be read."""
+    for number, path in enumerate(one for one in told.folder.rglob("*") if one.is_file()):
+        data = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        with memdb.open(tmp_path / f"{number}.db", embedder=None) as db:
+            with suppress(memdb.MemDBError):
+                db.sync(told.folder, pairing_key=told.key)
+            assert db.file.check() == []
+        path.unlink()
+        path.write_bytes(data)
