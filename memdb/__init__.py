@@ -311,9 +311,6 @@ if not TYPE_CHECKING:  # a checker would allow any name on a module that has thi
             if collecting:
                 gc.enable()
 
-    # The core calls the formats of messages and does not import them.
-    _load("memdb.models.messages").register_formats(lambda: _load("memdb.formats.messages"))
-
     def __dir__() -> list[str]:
         """List the names of the module, loaded or not."""
         return sorted({*globals(), "aio", "errors", *" ".join(_HOMES.values()).split()})

@@ -16,6 +16,7 @@ from memdb.api._resolve import STATIC, load_embedder, named_pair, open_engine, r
 from memdb.conversations.reader import Conversations
 from memdb.engine.blocks import SingleUse
 from memdb.errors import InvalidInput, PortError, SettingsTooNew, Unsupported
+from memdb.models.messages import register_formats
 from memdb.models.observation import Meter
 from memdb.models.record import Record
 from memdb.models.settings import DEFAULTS, REFUSE, Settings, changed, differences, read_stored
@@ -121,6 +122,16 @@ class Transaction(SingleUse):
     def __init__(self, db: Engine, *, savepoints: bool = True) -> None:
         """Use `db.transaction()` instead."""
         super().__init__(db.write() if savepoints else db.write_whole())
+
+
+def _message_formats() -> Any:
+    """Return the formats of messages, which the core calls and does not import."""
+    from memdb.formats import messages
+
+    return messages
+
+
+register_formats(_message_formats)
 
 
 class Services:

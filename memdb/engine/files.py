@@ -36,7 +36,7 @@ pools: set[ref[Any]] = set()
 
 def list_pools() -> list[Any]:
     """Return the pools that exist."""
-    return [pool for one in tuple(pools) if (pool := one()) is not None]
+    return [pool for one in pools.copy() if (pool := one()) is not None]
 
 
 def identity_of(path: str | os.PathLike[str]) -> Identity | None:

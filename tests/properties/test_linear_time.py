@@ -336,6 +336,7 @@ WITHOUT_TEXT = {
         "provider_parts.is_providers",
         "provider_parts.media",
         "parts.payload_of",
+        "parts.whole_text",
         "parts.media_of",
         "parts.bytes_of",
         "parts.media_tokens",
