@@ -29,7 +29,7 @@ QUESTIONS = Path(__file__).parent / "dated_questions.jsonl"
 BEAM = locomo_data.FOLDER.parent / "beam" / "dev.jsonl"
 
 ON = FUSED.replace(name="on")
-OFF = FUSED.replace(name="off", messages=MESSAGES.replace(about=0.0))
+OFF = FUSED.replace(name="off", messages=MESSAGES.replace(about=0.0, own=1.0))
 CUTS = ("R@5", "R@10", "R@20", "nDCG@10", "MRR")
 
 # R@10 of "on", and by how much it is above "off".

@@ -27,30 +27,31 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-# Of what the system text leaves, for the entries.
 ENTRIES = 20
 
-# Of the entries, for the pinned ones, if others match the question.
 PINNED = 60
+"""Of the entries, for the pinned ones, if others match the question."""
 
-# Of what a session leaves that fits whole, for the entries, if there are hits.
 BESIDE_HITS = 50
 
-# Of the summaries, for those of depth 2 and more. In that part nearer ones are shown in few words.
-# Source: docs/seeds/flowcraft.md (0.3, 0.1).
 FAR = 25
+"""
+Of the summaries, for those of depth 2 and more. In that part nearer ones are shown in few words.
 
-# Of what the entries leave: so much the hits may leave empty before the newest messages get it.
+Source: docs/seeds/flowcraft.md (0.3, 0.1).
+"""
+
 SPARE = 5
+"""Of what the entries leave: so much the hits may leave empty before the newest messages get it."""
 
-# Of the longest tail: so much a tail must have to begin at a coarser place, and so stay longer.
 STEADY = 90
+"""Of the longest tail: so much a tail must have to begin at a coarser place, and so stay longer."""
 
-# Of what the entries leave, for a newest turn of tool results that does not fit: only its end.
 CUT_TURN = 50
+"""Of what the entries leave, for a newest turn of tool results that does not fit: only its end."""
 
-# Room for the newest message after the system text.
 LEAST_LEFT_TOKENS = 24
+"""Room for the newest message after the system text."""
 
 
 class Counted(Protocol):

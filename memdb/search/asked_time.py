@@ -35,11 +35,11 @@ from memdb.text.terms import STOP_WORDS, has_cjk, query_words
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Weight from which on a word of another language than English is a topic, not grammar.
 TOPIC = 0.35
+"""Weight from which on a word of another language than English is a topic, not grammar."""
 
-# Letters up to which a word of another language than English is grammar: qu', je, du.
 PARTICLE = 2
+"""Letters up to which a word of another language than English is grammar: qu', je, du."""
 
 _LAST_DAY = (date(9998, 12, 31) - EPOCH).days
 _CHARS = 1_000

@@ -30,18 +30,11 @@ if TYPE_CHECKING:
     Traits = tuple[int, float, float, float, float, float, float, float, Sequence[int]]
     Row = tuple[Traits, str | None, int, str, Sequence[DaySpan]]
 
-# Where a word stands that a message lacks: a name, and how far behind it the message is.
-# The third number is the share of the word that the message gets, which also decides which of two
-# places counts. The last one is the share of the neighbour's base score that is added.
-NEIGHBOURS = (
-    ("before", 1, 0.4, 0.15),
-    ("after", -1, 0.3, 0.1),
-    ("two_before", 2, 0.3, 0.0),
-    ("two_after", -2, 0.2, 0.0),
-)
+WIDEST_CONTEXT = 4
+"""No neighbour is farther away than this; see `Weights.context`."""
 
-# Uses of an entry beyond which more add nothing.
 MAX_USES = 99
+"""Uses of an entry beyond which more add nothing."""
 
 
 class Fused(Record):
@@ -58,23 +51,9 @@ class Fused(Record):
     vector: dict[int, float]
     score: dict[int, float]
 
-
-def base_scales(words: float, cosine: float, share: float, least: float) -> tuple[float, float]:
-    """
-    Return the factors of words and of cosines in base scores, the formula of every ranking.
-
-    base = share * words / max(best words, least) + (1 - share) * cosine / best cosine
-
-    So the best row of each arm gets the share of that arm. Words give less if the best row holds
-    less of the question than *least*. An arm that found nothing adds nothing. Source: ADR-0012.
-
-    Args:
-        words, cosine: The best of the candidates, on any scale; 0 or less if there is none.
-        share: `Weights.lexical_share`.
-        least: On the scale of *words*, see `Weights.cover`.
-    """
-    of_words = share / max(words, least) if words > 0 else 0.0
-    return of_words, (1 - share) / cosine if cosine > 0 else 0.0
+    def base(self, message: int) -> float:
+        """Return the base score of *message*; 0 when no arm found it."""
+        return self.lexical.get(message, 0.0) + self.vector.get(message, 0.0)
 
 
 def fuse(
@@ -86,26 +65,34 @@ def fuse(
     """
     Return base and neighbour scores from both arms.
 
-    The base score is that of `base_scales`, over the best `weights.arm` by words and all with a
-    cosine. Then shares of the scores of `NEIGHBOURS` are added, also for neighbours that no arm
-    found. Scores of 0 or less count as not found; the scale does not matter.
+    base = share * lexical / best lexical + (1 - share) * cosine / best cosine, over the best
+    `weights.arm` by words and all with a cosine. If an arm found nothing, the other gets its share.
+    Then score = base + previous * base(id - 1) + next * base(id + 1), also for neighbours that no
+    arm found. Scores of 0 or less count as not found; the scale does not matter.
 
     Args:
         lexical: `Lexical.scores`.
         cosine: Cosine similarity by id, higher is nearer; ids that were not measured are absent.
-        weights: `arm`, `lexical_share` and `neighbours` are used.
+        weights: `arm`, `lexical_share`, `previous` and `next` are used.
         least: Lower bound of the best score by words, 0 or more, see `Weights.cover`.
     """
-    best_words, best_cosine = (max(arm.values(), default=0.0) for arm in (lexical, cosine))
-    of_words, of_cosine = base_scales(best_words, best_cosine, weights.lexical_share, least)
-    chosen = {message: lexical[message] for message in strongest(lexical, weights.arm)}
-    by_words, by_vector = _scaled(chosen, of_words), _scaled(cosine, of_cosine)
+    best_lexical = max(lexical.values(), default=0.0)
+    if best_lexical > 0:
+        best_lexical = max(best_lexical, least)
+    best_cosine = max(cosine.values(), default=0.0)
+    share = weights.lexical_share if best_cosine > 0 else 1.0
+    by_words = {}
+    if best_lexical > 0:
+        chosen = {message: lexical[message] for message in strongest(lexical, weights.arm)}
+        by_words = _scaled(chosen, share / best_lexical)
+    left = 1.0 - share if best_lexical > 0 else 1.0
+    by_vector = _scaled(cosine, left / best_cosine) if best_cosine > 0 else {}
     base = by_words | by_vector
     for message in by_words.keys() & by_vector.keys():
         base[message] = by_words[message] + by_vector[message]
     score = dict(base)
-    for _, offset, _, gain in NEIGHBOURS:
-        if gain and weights.neighbours:
+    for offset, gain in ((1, weights.previous), (-1, weights.next)):
+        if gain:
             lent = {message + offset: gain * value for message, value in base.items()}
             for message in score.keys() & lent.keys():
                 lent[message] += score[message]
@@ -166,7 +153,7 @@ class Lexical:
     The words of one query in one scope.
 
     The score of a message is the sum over the words of idf * (1 if the message contains it, else
-    the best of `NEIGHBOURS`). The number of times a word occurs and the length of the message
+    the best of `weights.context`). The number of times a word occurs and the length of the message
     do not count. BM25, which uses both, finds less (R@10 0.630 against 0.643, arm alone).
 
     The scores are exact for the best `weights.arm` by their own words; the words of other messages
@@ -188,7 +175,7 @@ class Lexical:
         Args:
             postings: For each term, the ids in the scope that contain it.
             total: Messages in the scope.
-            weights: `neighbours`, `arm` and `pool` are used.
+            weights: `context`, `arm` and `pool` are used.
         """
         weighted = [
             (ids if isinstance(ids, frozenset) else set(ids), idf(len(ids), total), term)
@@ -202,15 +189,16 @@ class Lexical:
         for ids, weight, _ in weighted:
             add_weight(own, ids, weight, only_known=len(own) >= weights.pool)
         self._weights = {term: weight for _, weight, term in weighted}
-        if not weights.neighbours:
+        if not weights.context:
             self.scores = own
             return
         seeds = set(strongest(own, weights.arm))
+        spread = sorted(weights.context, key=lambda pair: pair[1])
         scores: dict[int, float] = {}
         for ids, weight, _ in weighted:
             held = ids & seeds
             reach: dict[int, float] = {}
-            for _, offset, part, _ in reversed(NEIGHBOURS):  # the best comes last
+            for offset, part in spread:
                 reach.update(dict.fromkeys([message + offset for message in held], weight * part))
             reach.update(dict.fromkeys(held, weight))
             for message, value in reach.items():
@@ -274,7 +262,7 @@ def strongest(scores: Mapping[int, float], count: int) -> list[int]:
 
 # A neighbour of the first messages of a session falls on seq 0 or, one session earlier, on the
 # last numbers, which no real session reaches.
-LAST_PLACE = MAX_SEQ - max(distance for _, distance, *_ in NEIGHBOURS)
+LAST_PLACE = MAX_SEQ - WIDEST_CONTEXT
 
 
 class Candidates(Record):

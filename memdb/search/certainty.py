@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     # Score, place of the ranking, and the row.
     Line = tuple[float, int, Ranked]
 
-# Score below which a hit is left out, whatever the best one says.
 HIT_LEAST = 0.05
+"""Score below which a hit is left out, whatever the best one says."""
 
-# Share of the best score from which on `cut="auto"` keeps a hit; after no gap, half of it.
 CUT_SHARE = 0.6
+"""Share of the best score from which on `cut="auto"` keeps a hit; after no gap, half of it."""
 
-# Fall of the score at once, as a share of the best one, that is a gap.
 CUT_GAP = 0.15
+"""Fall of the score at once, as a share of the best one, that is a gap."""
 
 SEEN = "min_score=0 shows the closest"
 EXCLUDED = "exclude leaves out all that matches: give fewer words"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
 
-# Share of `Weights.day` from which on a record is of a day that is asked for.
 FITTING = 0.8
+"""Share of `Weights.day` from which on a record is of a day that is asked for."""
 
 
 class DateScorer:
@@ -34,7 +34,7 @@ class DateScorer:
         Score by the days that *query* names.
 
         Args:
-            weights: `month`, `day`, `bound`, `about` and `vague` are used.
+            weights: `month`, `day`, `bound`, `about`, `own` and `vague` are used.
         """
         self._query = query
         self._weights = weights
@@ -73,7 +73,7 @@ class DateScorer:
         if not spans:
             return own
         about = max(map(self._about, spans))
-        return max(own, self._weights.about * about)
+        return max(self._weights.own * own, self._weights.about * about)
 
     def _about(self, span: DaySpan) -> float:
         """Return the gain of a span in a text, which may also be a limit in the question."""

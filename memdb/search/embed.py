@@ -27,22 +27,25 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Question
     from memdb.search.request import SearchRequest
 
-# Share of the rows from which on a word is left out of the text that is embedded.
-# Source: bench/recall.py on LoCoMo's development split, worth 0.19 of recall at 10; of ten entries
-# three may be about one topic.
 COMMON_SHARES = {"message": 0.15, "entry": 0.5}
+"""
+Share of the rows from which on a word is left out of the text that is embedded.
 
-# A word in so many rows, or fewer, is never left out.
+Source: bench/recall.py on LoCoMo's development split, worth 0.19 of recall at 10; of ten entries
+three may be about one topic.
+"""
+
 COMMON_LEAST = 2
+"""A word in so many rows, or fewer, is never left out."""
 
-# Characters of a passage of an artifact that is compared by meaning.
 PASSAGE_CHARS = 600
+"""Characters of a passage of an artifact that is compared by meaning."""
 
-# Nearest artifacts that are ranked.
 NEAR_ARTIFACTS = 10
+"""Nearest artifacts that are ranked."""
 
-# How hits are found, as the terms of a score name it.
 ARMS = ("lexical", "vector", "similar")
+"""How hits are found, as the terms of a score name it."""
 
 
 class Embedding(Record):

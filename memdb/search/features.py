@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from memdb.embeddings.static_model import near_rows, rows_of, words_of
 from memdb.models.ids import SESSION_SHIFT
 from memdb.models.record import Record
-from memdb.search.candidates import NEIGHBOURS, base_scales, strongest
+from memdb.search.candidates import strongest
 from memdb.search.date_score import DateScorer
 from memdb.text.resources import compiled
 from memdb.text.terms import count_words
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from memdb.facts.calendar import DaySpan
-    from memdb.search.candidates import Candidates, Row, Traits
+    from memdb.search.candidates import Candidates, Lexical, Row, Traits
     from memdb.search.parse import Query
     from memdb.search.weights import Weights
     from memdb.text.terms import Term
@@ -41,50 +41,64 @@ if TYPE_CHECKING:
     Words = Sequence[tuple[Term, float, AbstractSet[int]]]
     Place = tuple[float, int, str, float]
 
-# Words of a query that look for similar ones; a question has five or six.
 SIMILAR_WORDS = 16
+"""Words of a query that look for similar ones; a question has five or six."""
 
-# Characters of a message that they look at, about two pages.
 SIMILAR_CHARS = 1_000
+"""Characters of a message that they look at, about two pages."""
 
-# Messages that they look at, the best before their texts are read.
-# Source: bench/recall.py on two conversations of LoCoMo, nDCG@10 of 30, 60, 100 and 200 messages:
-# .661 .665 .665 .665.
 SIMILAR_ROWS = 60
+"""
+Messages that they look at, the best before their texts are read.
 
-# Cosine from which on a word is similar.
+Source: bench/recall.py on two conversations of LoCoMo, nDCG@10 of 30, 60, 100 and 200 messages:
+.661 .665 .665 .665.
+"""
+
 SIMILAR_FLOOR = 0.3
+"""Cosine from which on a word is similar."""
 
-# What a word beside a message counts. A question before it is one of another author.
-SPREADS = {"question_before": 0.8} | {name: share for name, _, share, _ in NEIGHBOURS}
+SPREADS = {
+    "question_before": 0.8,
+    "before": 0.4,
+    "after": 0.3,
+    "two_before": 0.3,
+    "two_after": 0.2,
+}
+"""
+Where a word stands that a message lacks, and what it counts for there.
 
-# How fast a word says less in a message of more than `TURN_WORDS`, see the module.
+That decides which of two places counts. A question is a question of another author.
+"""
+
 STEEPNESS = 0.6
+"""How fast a word says less in a message of more than `TURN_WORDS`, see the module."""
 
-# Words up to which a held word counts in full.
 TURN_WORDS = 60
+"""Words up to which a held word counts in full."""
 
-# Words from which on a message is not short.
 SHORT_WORDS = 40
+"""Words from which on a message is not short."""
 
-# Words above which a message lends `LONG_SPREAD` of what it says to its neighbours.
 LONG_WORDS = 100
+"""Words above which a message lends `LONG_SPREAD` of what it says to its neighbours."""
+
 LONG_SPREAD = 0.2
 
-# Doublings of the words of an answer against a user's from which on it is an assistant's chat.
 RATIO_BITS = 3
+"""Doublings of the words of an answer against a user's from which on it is an assistant's chat."""
 
-# Most of `_Chat.runs`.
 MOST_RUNS = 0.5
+"""Most of `_Chat.runs`."""
 
-# Names in a text from which on more add nothing.
 CAPITALS = 3
+"""Names in a text from which on more add nothing."""
 
-# First characters of a text whose traits are read.
 TRAIT_CHARS = 4_000
+"""First characters of a text whose traits are read."""
 
-# Texts whose traits are kept, about half a KB each: those of a scope of 10,000 all fit.
 TRAITS_KEPT = 16_384
+"""Texts whose traits are kept, about half a KB each: those of a scope of 10,000 all fit."""
 
 # Words that make a text hold a number, or a time; so do digits, and four of them.
 _NUMBER_WORDS = frozenset(
@@ -111,17 +125,20 @@ _OWN_WORDS = frozenset(("i", "my", "me", "mine", "myself", "we", "our"))
 _YOUR_WORDS = frozenset(("you", "your", "yours"))
 
 
-# What a text is like, whatever is asked; the first is an int, the others but the last floats.
-# words: How many it has.
-# short: 1 up to `TURN_WORDS` words, less above: what a held word counts.
-# asks: 1.0 if it has a question mark.
-# number, time: 1.0 if it holds a number, and a word of time or a number of four digits.
-# capitals: 0 to 1 by capitals within its sentences.
-# length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
-# long: How often its words are twice `TURN_WORDS`, by log2; 0.0 up to `TURN_WORDS` words.
-# vocabulary: Rows of the built-in table for its words, each once, an array; none of a long
-#     text, which has a word near to any other.
 TRAITS = tuple("words short asks number time capitals length long vocabulary".split())
+"""
+What a text is like, whatever is asked; the first is an int, the others but the last floats.
+
+words: How many it has.
+short: 1 up to `TURN_WORDS` words, less above: what a held word counts.
+asks: 1.0 if it has a question mark.
+number, time: 1.0 if it holds a number, and a word of time or a number of four digits.
+capitals: 0 to 1 by capitals within its sentences.
+length: 0 to 1 by its words, 1 from `SHORT_WORDS` on.
+long: How often its words are twice `TURN_WORDS`, by log2; 0.0 up to `TURN_WORDS` words.
+vocabulary: Rows of the built-in table for its words, each once, an array; none of a long
+    text, which has a word near to any other.
+"""
 
 # The traits that are features.
 _SHAPES = ("asks", "number", "time", "capitals", "length", "long")
@@ -254,6 +271,7 @@ def read_features(
     columns["similar"] = _similar(words, chat, near)
     columns["words"] = columns["held"]
     assistance = _assistance(chat)
+    covered = _covered(columns, candidates.lexical, weights.cover * (1 - assistance))
     short = chat.traits["short"]
     if min(short, default=1.0) < 1.0:
         for name in ("words", "similar", *SPREADS):
@@ -262,9 +280,7 @@ def read_features(
     columns["cosine"] = [near_by.get(key, 0.0) for key in ids]
     highest = max(near_by.values(), default=1.0)
     columns["near"] = [value / highest for value in columns["cosine"]]
-    held = sum(weight for _, weight, _ in words)
-    least = weights.cover * (1 - assistance) * candidates.lexical.every_word / (held or 1.0)
-    parts = _base_parts(columns, weights.lexical_share, least)
+    parts = _base_parts(columns, weights.lexical_share, covered)
     columns["base"] = weighted_sum(columns, parts)
     base = dict(candidates.fused.score) if candidates.fused is not None else {}
     base.update(zip(ids, columns["base"], strict=True))
@@ -335,9 +351,8 @@ def _places(lent: Mapping[int, float], key: int, *, is_reply: bool) -> list[Plac
     Each has the value of a word there, the offset of the id, the name of the feature, and the share
     that is lent.
     """
-    offsets = [(-distance, name) for name, distance, *_ in NEIGHBOURS]
-    if is_reply:
-        offsets[0] = -1, "question_before"
+    before = "question_before" if is_reply else "before"
+    offsets = ((-1, before), (1, "after"), (-2, "two_before"), (2, "two_after"))
     shares = ((offset, name, lent.get(key + offset, 1.0)) for offset, name in offsets)
     return sorted(
         ((SPREADS[name] * share, offset, name, share) for offset, name, share in shares),
@@ -476,16 +491,29 @@ def _near_rows(
     return found
 
 
-def _base_parts(columns: Columns, share: float, least: float) -> dict[str, float]:
-    """
-    Return each feature's part in `base`: words and meaning together, see `base_scales`.
+def _covered(columns: Columns, lexical: Lexical, cover: float) -> float:
+    """Return the part of their share that the words count, see `Weights.cover`: 0 to 1."""
+    held = sum(weight for _, weight, _ in lexical.words())
+    least = cover * lexical.every_word
+    if not held or not least:
+        return 1.0
+    most = max(weighted_sum(columns, {"words": 1.0, "similar": 1.0, **SPREADS}), default=0.0)
+    return min(most * held / least, 1.0)
 
-    The result is what a message lends to its neighbours.
+
+def _base_parts(columns: Columns, share: float, covered: float) -> dict[str, float]:
+    """
+    Return each feature's part in `base`: words and meaning together, at most 1.
+
+    The result is what a message lends to its neighbours. The words count *covered* of their
+    *share*.
     """
     parts = {"words": 1.0, "similar": 1.0, **SPREADS}
-    most = max(weighted_sum(columns, parts), default=0.0)
-    of_words, of_near = base_scales(most, max(columns["near"], default=0.0), share, least)
-    return {**{name: of_words * part for name, part in parts.items()}, "near": of_near}
+    most = max(weighted_sum(columns, parts), default=0.0) or 1.0
+    if not any(columns["near"]):
+        share = covered = 1.0
+    scale = covered * share / most
+    return {**{name: scale * part for name, part in parts.items()}, "near": 1 - share}
 
 
 def weighted_sum(columns: Columns, weights: Mapping[str, float]) -> list[float]:

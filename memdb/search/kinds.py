@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 
     Scores = Mapping[int, float]  # of ranked rows, by id
 
-# Messages of a scope from which on not every row of a common word is read.
 LARGE_SCOPE = 100_000
+"""Messages of a scope from which on not every row of a common word is read."""
 
-# Newest rows of a word that are read there: such a word says little, and these take 8 ms.
 MAX_POSTINGS = 20_000
+"""Newest rows of a word that are read there: such a word says little, and these take 8 ms."""
 
-# Newest artifacts whose passages are compared by meaning; no file holds their vectors.
 COMPARED_ARTIFACTS = 100
+"""Newest artifacts whose passages are compared by meaning; no file holds their vectors."""
 
-# Characters of an artifact that are compared, from its beginning: 80 us, or 6 us the next time.
 COMPARED_CHARS = 3_000
+"""Characters of an artifact that are compared, from its beginning: 80 us, or 6 us the next time."""
 
 # Past entries read per statement.
 PAST_PAGE = 500

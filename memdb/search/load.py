@@ -32,19 +32,22 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Question
     from memdb.search.rank import Ranked, Ranking
 
-# What each next message of a session counts for.
-# Source: bench/recall.py on LoCoMo's development split, all evidence sessions among the first
-# five: 0.863 by the best message alone, 0.867 with 0.5, 0.853 with 0.7.
 FADE = 0.5
+"""
+What each next message of a session counts for.
 
-# Messages of a session that count.
+Source: bench/recall.py on LoCoMo's development split, all evidence sessions among the first
+five: 0.863 by the best message alone, 0.867 with 0.5, 0.853 with 0.7.
+"""
+
 FADE_COUNT = 8
+"""Messages of a session that count."""
 
-# Power of a score that is added: many weak messages are no answer.
 FADE_POWER = 2
+"""Power of a score that is added: many weak messages are no answer."""
 
-# Messages shown of each session.
 SHOWN_MESSAGES = 3
+"""Messages shown of each session."""
 
 # Characters of hits that are read for each token of a prompt: about those of a token. A hit costs
 # more tokens than its text, and one that is in the prompt anyway counts too. So many rows at once.

@@ -39,34 +39,40 @@ if TYPE_CHECKING:
     Traits = tuple[AbstractSet[str], AbstractSet[str]]
     TextWords = Mapping[str, Sequence[str]]  # of each text of an answer, read once
 
-# Share of the other words that two hits have in common that answer alike.
 ALIKE = 0.5
+"""Share of the other words that two hits have in common that answer alike."""
 
-# Share of the question's words that both hold.
 SAME_WORDS = 0.5
+"""Share of the question's words that both hold."""
 
-# First hits of a kind that are compared: the newer goes first if it ends the older one.
-# Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give
-# .664.
 COMPARED = 4
+"""
+First hits of a kind that are compared: the newer goes first if it ends the older one.
 
-# Probability from which on a hit ends the best one, of the first `RELEVANT_ROWS`.
-# Source: bench/recall.py, nDCG@10 (3 conversations) .6895, with .8 .6892; of 30 changed facts .67
-# are first, with .8 .47.
+Source: bench/recall.py, LoCoMo's nDCG@10 (2 conversations): .6661 without, .6652 with; 6 give .664.
+"""
+
 PASSING = 0.6
+"""
+Probability from which on a hit ends the best one, of the first `RELEVANT_ROWS`.
 
-# Words of a text up to which it is compared; of any length .6297 instead of .6726, 35 .6691.
+Source: bench/recall.py, nDCG@10 (3 conversations) .6895, with .8 .6892; of 30 changed facts .67 are
+first, with .8 .47.
+"""
+
 MOST_COMPARED_WORDS = 25
+"""Words of a text up to which it is compared; of any length .6297 instead of .6726, 35 .6691."""
 
-# Hits among which the first `KEPT_FIRST` stay, whatever a guess puts before them.
 FRONT = 3
+"""Hits among which the first `KEPT_FIRST` stay, whatever a guess puts before them."""
+
 KEPT_FIRST = 2
 
-# Share of its score that an entry keeps which was taken back.
 RETRACTED = 0.5
+"""Share of its score that an entry keeps which was taken back."""
 
-# Words that a reason names.
 SHOWN_WORDS = 3
+"""Words that a reason names."""
 
 # Kinds whose equal texts are one statement; what has a name or key is a record of its own.
 STATEMENTS = ("message", "entry")

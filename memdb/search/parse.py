@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from memdb.search.request import SearchRequest
     from memdb.text.terms import Term
 
-# Words up to which a query that asks nothing is one of keywords.
 KEYWORDS = 4
+"""Words up to which a query that asks nothing is one of keywords."""
 
 _ASKING_WORDS = """
     who whom whose what which when where why how is are was were do does did can could would should
@@ -373,8 +373,8 @@ def _only(piece: str, gone: set[str]) -> bool:
     return bool(words) and all(word in gone for word in words)
 
 
-# First and last id of a scope that does not exist.
 NO_SPAN = (0, -1)
+"""First and last id of a scope that does not exist."""
 
 
 class Question(Record):

@@ -34,21 +34,24 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Query, Question
     from memdb.search.weights import Weights
 
-# Rows beyond the limit that are ranked, so that the newer of two that answer alike goes first.
 ORDERED = 12
+"""Rows beyond the limit that are ranked, so that the newer of two that answer alike goes first."""
 
-# Share of what the question's words say from which on a message that only asks repeats it
-# (ADR-0019).
 AGAIN = 0.25
+"""
+Share of what the question's words say from which on a message that only asks repeats it.
 
-# Other words of such a message, at most: who asks at length tells something too.
+Source: ADR-0019.
+"""
+
 OWN_WORDS = 4
+"""Other words of such a message, at most: who asks at length tells something too."""
 
-# How far behind a question a reply that says nothing is looked for.
 BEHIND = range(1, 9)
+"""How far behind a question a reply that says nothing is looked for."""
 
-# Score of the oldest row of a time, where a question names a time and no topic; the newest: 1.
 LISTED = 0.8
+"""Score of the oldest row of a time, where a question names a time and no topic; the newest: 1."""
 
 _tables: dict[str, dict[str, tuple[float, float]]] = {}
 

@@ -41,75 +41,78 @@ if TYPE_CHECKING:
     from memdb.search.parse import Corpus, Query
     from memdb.text.terms import Term
 
-# Relevance from which on a row answers the question for sure.
 SURE = 0.5
+"""Relevance from which on a row answers the question for sure."""
 
-# Most relevance of a row that lacks the topic, see `limited`.
 ALMOST_SURE = 0.49
+"""Most relevance of a row that lacks the topic, see `limited`."""
 
-# Relevance below which a row is no answer.
 POSSIBLE = 0.115
+"""Relevance below which a row is no answer."""
 
-# Share of what the words but names say that a sure row holds.
 LEAST_TOPICS = 0.9
+"""Share of what the words but names say that a sure row holds."""
 
-# The same of a row with the number, time or name that is asked for, and for keywords.
 LEAST_TOPICS_TYPED = 0.5
+"""The same of a row with the number, time or name that is asked for, and for keywords."""
 
-# `own` from which on a question is so clearly about the user that a sure row holds any topic.
 SURELY_OWN = 4
+"""`own` from which on a question is so clearly about the user that a sure row holds any topic."""
 
-# What the words that a row holds say counts up to so much.
 MOST_KNOWN = 3.0
+"""What the words that a row holds say counts up to so much."""
 
-# Factor of a word that names an author of the scope or its user.
 NAME_WORD = 0.7
+"""Factor of a word that names an author of the scope or its user."""
 
-# A word says 1 - share ** 8, where share of the texts hold it: half at 92 %.
 COMMON_POWER = 8
+"""A word says 1 - share ** 8, where share of the texts hold it: half at 92 %."""
 
-# Letters from which on a word is found by its first ones: an inflected form, a compound's part.
 STEM_LETTERS = 6
+"""Letters from which on a word is found by its first ones: an inflected form, a compound's part."""
 
-# Share of its letters that are looked for.
 STEM_SHARE = 0.75
+"""Share of its letters that are looked for."""
 
-# What such a word counts, if English does not know it and the text has only these letters.
 FORM = 0.8
+"""What such a word counts, if English does not know it and the text has only these letters."""
 
-# Rows that may make an answer relevant.
 RELEVANT_ROWS = 10
+"""Rows that may make an answer relevant."""
 
-# Sentences of a query that are looked at.
 SENTENCES_READ = 16
+"""Sentences of a query that are looked at."""
 
-# Rows from which on the farthest one says whether all texts are near for a model.
 FEW_ROWS = 21
+"""Rows from which on the farthest one says whether all texts are near for a model."""
 
-# Cosine of the farthest row from which on they are.
 NARROW = 0.5
+"""Cosine of the farthest row from which on they are."""
 
-# Cosines that differ by less are equal: engines round them differently.
 EQUAL = 1e-6
+"""Cosines that differ by less are equal: engines round them differently."""
 
 _SENTENCE_END = r"[.!?](?=\s)|[\u3002\uff01\uff1f\n]"
 
-# What relevance knows of a row; `bias` is 1.0 of every row.
-# known: What the words that the row holds say, up to `MOST_KNOWN`.
-# missing: The most that a word says, but a name, which it lacks, and nothing near it.
-# unknown: Share of the question that no row holds.
-# lead: How far its cosine is above the mean of the other rows.
-# typed: Whether it has the number, time or name that is asked for.
-# crowd: Tenfolds of texts that are searched, of all kinds.
-# statement, keywords: Whether the query is no question, and then has few words.
-# statement_topics: Of a statement, the share of its words but names that the row holds, or
-#     that a word of it is near to (`topics` of any query).
-# own: How much the words of a question ask for what one tells of oneself, not about the world.
-# foreign: Whether a question is in another language than English.
 FACTS = (
     *("bias", "known", "missing", "unknown", "lead", "typed", "crowd", "statement", "keywords"),
     *("statement_topics", "own", "foreign"),
 )
+"""
+What relevance knows of a row; `bias` is 1.0 of every row.
+
+known: What the words that the row holds say, up to `MOST_KNOWN`.
+missing: The most that a word says, but a name, which it lacks, and nothing near it.
+unknown: Share of the question that no row holds.
+lead: How far its cosine is above the mean of the other rows.
+typed: Whether it has the number, time or name that is asked for.
+crowd: Tenfolds of texts that are searched, of all kinds.
+statement, keywords: Whether the query is no question, and then has few words.
+statement_topics: Of a statement, the share of its words but names that the row holds, or
+    that a word of it is near to (`topics` of any query).
+own: How much the words of a question ask for what one tells of oneself, not about the world.
+foreign: Whether a question is in another language than English.
+"""
 
 
 class Relevance(Record):
@@ -127,8 +130,8 @@ class Relevance(Record):
     rows: Mapping[int, float] = {}
 
 
-# The relevance of no rows.
 NOTHING = Relevance(0.0, {})
+"""The relevance of no rows."""
 
 
 class Evidence(Record):

@@ -37,21 +37,20 @@ if TYPE_CHECKING:
 
     Moment = int | datetime | None
 
-# Messages that are ranked for an answer of sessions; 1,000 find the same in twice the time.
 GROUP_DEPTH = 200
+"""Messages that are ranked for an answer of sessions; 1,000 find the same in twice the time."""
 
-# The same for each session that is asked for, if that is more.
 GROUP_ROWS = 10
+"""The same for each session that is asked for, if that is more."""
 
-# Every kind of record that can be searched.
 KINDS = ("message", "entry", "artifact", "summary", "item", "session")
+"""Every kind of record that can be searched."""
 
 WAYS = ("meaning", "words", "vector")
 GROUPS = ("session",)
 CUTS = ("auto",)
 PARTITIONS = ("both", "own", "shared")
 
-# The kinds that a filter can apply to; it leaves out the others.
 FILTERED_KINDS = {
     "categories": ("entry",),
     "roles": ("message",),
@@ -60,6 +59,7 @@ FILTERED_KINDS = {
     "partition": ("entry",),
     "by": ("message", "entry", "item"),
 }
+"""The kinds that a filter can apply to; it leaves out the others."""
 
 MAX_LIMIT = 1_000
 MAX_QUERY_CHARS = 1_000_000

@@ -42,24 +42,33 @@ if TYPE_CHECKING:
 
     Keep = Callable[[Postings], Postings]
 
-# Most words of a query that are looked up, a page of text: 20 us each where they are rare.
-# Those after the first 64 are looked up only while nothing was found.
 MAX_TERMS = 2_000
+"""
+Most words of a query that are looked up, a page of text: 20 us each where they are rare.
 
-# Messages whose text the second stage reads; 1,000 find no more.
-# Source: bench/recall.py on LoCoMo's development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
+Those after the first 64 are looked up only while nothing was found.
+"""
+
 SECOND_STAGE = 200
+"""
+Messages whose text the second stage reads; 1,000 find no more.
 
-# Cosines below this are noise: two sentences on different things have less.
-# Each model has its own scale, so only the built-in one has a floor. Source: bench/recall.py, R@10
-# of 0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+Source: bench/recall.py on LoCoMo's development split, R@10 of 100, 200 and 1,000: .808 .810 .810.
+"""
+
 NOISE = {STATIC_MODEL: 0.15}
+"""
+Cosines below this are noise: two sentences on different things have less.
 
-# Rows that are read for the words that begin as a misspelt one does.
+Each model has its own scale, so only the built-in one has a floor. Source: bench/recall.py, R@10 of
+0, 0.15, 0.2 and 0.25: .818 .818 .812 .809.
+"""
+
 SPELT_ROWS = 16
+"""Rows that are read for the words that begin as a misspelt one does."""
 
-# "Last week" is counted back from today, or from the newest message if that is older than this.
 PAUSE_MS = 30 * DAY_MS
+""""Last week" is counted back from today, or from the newest message if that is older than this."""
 
 # Reads the rows of a kind whose texts are looked at for other spellings.
 _SPELT: Mapping[str, Callable[[Tx, Sequence[int]], Mapping[int, Message | Entry]]] = {

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from memdb.search.shared import SharedEntries
     from memdb.search.weights import Weights
 
-# Hits that a reranker gets: they hold what there is to find nine times in ten.
 RERANKED = 30
+"""Hits that a reranker gets: they hold what there is to find nine times in ten."""
 
 
 class Retrieved(Record):

@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     Holders = Callable[[Sequence[Term]], dict[Term, list[int]]]
     Texts = Callable[[list[int]], Iterable[str]]
 
-# Words of a question that is spelt as the texts are.
 MOST_WORDS = 16
+"""Words of a question that is spelt as the texts are."""
 
-# Words of a run that is joined.
 MOST_JOINED = 6
+"""Words of a run that is joined."""
 
-# Characters of a word that is spelt otherwise.
 MOST_CHARS = 40
+"""Characters of a word that is spelt otherwise."""
 
-# Letters from which on a word without digits is cut.
 LEAST_CUT = 8
+"""Letters from which on a word without digits is cut."""
 
-# Letters of a part of it.
 LEAST_PART = 3
+"""Letters of a part of it."""
 
-# Parts of a word, and beginnings of it that are cut further.
 MOST_PARTS = 8
+"""Parts of a word, and beginnings of it that are cut further."""
 
-# Zeros in front of the number of an identifier.
 MOST_ZEROS = 6
+"""Zeros in front of the number of an identifier."""
 
-# Letters from which on a word may be misspelt.
 LEAST_MISSPELT = 5
+"""Letters from which on a word may be misspelt."""
 
-# Letters of it that are right.
 BEGINNING = 3
+"""Letters of it that are right."""
 
-# Characters of a hash that name it.
 LEAST_HASH = 7
+"""Characters of a hash that name it."""
 
 _HASH = r"(?=[a-z]*\d)(?=\d*[a-z])[a-z\d]+"
 _ZEROS = r"(?<!\d)0*(?=[1-9]\d\d)"

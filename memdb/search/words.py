@@ -21,14 +21,15 @@ from memdb.text.terms import STOP_WORDS, has_cjk, word_terms
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# Weight of an English word that only asks.
 STOP_WORD = 0.2
+"""Weight of an English word that only asks."""
 
-# Factor of a pair of characters of a script without spaces.
 PAIR_WORD = 0.5
+"""Factor of a pair of characters of a script without spaces."""
 
-# Weight of a word in `COMMON_SHARE` of the statements, or of the questions, of a language.
 LEAST_WORD = 0.05
+"""Weight of a word in `COMMON_SHARE` of the statements, or of the questions, of a language."""
+
 COMMON_SHARE = 0.03
 
 

@@ -112,7 +112,7 @@ def test_a_past_entry_has_its_days_too(open_db: Callable[..., MemDB], clock: Any
 
 def score(question: str, said: str | None, *spans: DaySpan) -> float:
     """Return the date term of a record, `month` and `day` 1 and 2."""
-    weights = MESSAGES.replace(month=1.0, day=2.0, bound=0.5, about=1.0, vague=1.0)
+    weights = MESSAGES.replace(month=1.0, day=2.0, bound=0.5, about=1.0, own=1.0, vague=1.0)
     query = parse_query(question, today=TODAY)
     return DateScorer(query, weights).score(None if said is None else ms(said), spans)
 

@@ -88,24 +88,6 @@ def test_words_weigh_by_what_the_best_row_holds_of_the_question(
     assert share(words) == pytest.approx(whole * least)
 
 
-@pytest.mark.parametrize("cover", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("cosine", [{}, {FIRST + 1: 0.2, FIRST + 9: 0.6}], ids=["words", "both"])
-@pytest.mark.parametrize("words", [{}, {"tea": [1, 5], "oslo": [1], "rain": []}], ids=["no", "yes"])
-def test_candidates_and_features_have_one_base_score(
-    cover: float, cosine: dict[int, float], words: dict[str, list[int]]
-) -> None:
-    """Before the rows are read and after: the formula stands once."""
-    weights = MESSAGES.replace(cover=cover, neighbours=False)
-    rows = {FIRST + place: row() for place in (1, 5, 9)}
-    postings = {word: [FIRST + place for place in places] for word, places in words.items()}
-    lexical = Lexical({Term((word,)): ids for word, ids in postings.items()}, 40, weights)
-
-    fused = fuse(lexical.scores, cosine, weights, cover * lexical.every_word)
-    read = features("any", rows, postings, cosine, weights=weights)
-
-    assert column(read, "base") == pytest.approx(fused.score, abs=1e-6)
-
-
 def test_words_count_by_what_they_say_and_less_in_a_long_message() -> None:
     """A share of the question: one for all of it, whatever the words weigh."""
     rows = {FIRST + 1: row(), FIRST + 5: row(LONG), FIRST + 9: row()}

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scores import score_of
 
 from memdb.search.candidates import (
-    NEIGHBOURS,
     Candidates,
     Fused,
     Lexical,
@@ -36,7 +35,7 @@ DAY = 86_400_000
 LAST_SEQ = (1 << 24) - 1
 
 # One term at a time: everything switched off that a test does not look at.
-PLAIN = MESSAGES.replace(neighbours=False)
+PLAIN = MESSAGES.replace(context=(), previous=0.0, next=0.0)
 
 
 def row(text: str = "word", author: str | None = None, created_ms: int = 0) -> Row:
@@ -79,18 +78,20 @@ def test_lexical_scores_sum_the_words() -> None:
 
 def test_lexical_scores_reach_the_neighbours() -> None:
     """A word counts in part for the messages around it, in the same session."""
-    shares = {FIRST + 3 + offset: share for _, offset, share, _ in NEIGHBOURS} | {FIRST + 3: 1}
-    scores = lexical_scores({"a": [FIRST + 3]}, 10)
+    scores = lexical_scores({"a": [FIRST + 3]}, 10, PLAIN.replace(context=((1, 0.5), (-1, 0.3))))
 
-    assert scores == pytest.approx({key: share * idf(1, 10) for key, share in shares.items()})
+    assert scores == pytest.approx(
+        {FIRST + 2: 0.3 * idf(1, 10), FIRST + 3: idf(1, 10), FIRST + 4: 0.5 * idf(1, 10)}
+    )
 
 
 def test_lexical_scores_count_a_word_once() -> None:
     """Of a word in the message and beside it only the best place counts."""
-    scores = lexical_scores({"a": [FIRST + 3, FIRST + 4]}, 10)
+    weights = PLAIN.replace(context=((1, 0.5), (-1, 0.3)))
+    scores = lexical_scores({"a": [FIRST + 3, FIRST + 4]}, 10, weights)
 
     assert scores[FIRST + 3] == scores[FIRST + 4] == pytest.approx(idf(2, 10))
-    assert scores[FIRST + 5] == pytest.approx(0.4 * idf(2, 10))
+    assert scores[FIRST + 5] == pytest.approx(0.5 * idf(2, 10))
 
 
 def test_lexical_scores_stay_in_the_session() -> None:
@@ -119,37 +120,38 @@ def test_fuse_mixes_the_arms() -> None:
     assert found.lexical == {1: 0.5, 2: 0.25}
     assert found.vector == {2: 0.5, 3: 0.25}
     assert found.score == {1: 0.5, 2: 0.75, 3: 0.25}
+    assert [found.base(one) for one in (1, 2, 9)] == [0.5, 0.75, 0.0]
 
 
 @pytest.mark.parametrize(
     ("lexical", "cosine", "score"),
     [
-        pytest.param({1: 2.0}, {}, {1: 0.7}, id="only words"),
-        pytest.param({}, {1: 0.2}, {1: 0.3}, id="only vectors"),
-        pytest.param({1: 2.0}, {2: -0.1, 3: 0.0}, {1: 0.7}, id="no near vector"),
+        pytest.param({1: 2.0}, {}, {1: 1.0}, id="only words"),
+        pytest.param({}, {1: 0.2}, {1: 1.0}, id="only vectors"),
+        pytest.param({1: 2.0}, {2: -0.1, 3: 0.0}, {1: 1.0}, id="no near vector"),
         pytest.param({}, {}, {}, id="nothing"),
     ],
 )
-def test_an_arm_that_found_nothing_adds_nothing(
+def test_fuse_leaves_the_share_of_an_empty_arm_to_the_other(
     lexical: dict[int, float], cosine: dict[int, float], score: dict[int, float]
 ) -> None:
-    """The order is that of the other one."""
-    assert fuse(lexical, cosine, PLAIN).score == pytest.approx(score)
+    """An arm that found nothing does not halve the scores."""
+    assert fuse(lexical, cosine, PLAIN).score == score
 
 
 def test_fuse_takes_the_best_of_each_arm() -> None:
     """Beyond `arm` candidates are dropped; equal ones from the oldest."""
-    found = fuse({1: 1.0, 2: 1.0, 3: 2.0}, {}, PLAIN.replace(arm=2, lexical_share=1.0))
+    found = fuse({1: 1.0, 2: 1.0, 3: 2.0}, {}, PLAIN.replace(arm=2))
 
     assert found.score == {3: 1.0, 2: 0.5}
 
 
 def test_fuse_adds_the_neighbours() -> None:
     """A share of the base goes to the next and the previous message, found or not."""
-    found = fuse({FIRST + 5: 1.0, FIRST + 6: 0.5}, {}, MESSAGES.replace(lexical_share=1.0))
+    found = fuse({FIRST + 5: 1.0, FIRST + 6: 0.5}, {}, PLAIN.replace(previous=0.3, next=0.2))
 
     assert found.score == pytest.approx(
-        {FIRST + 4: 0.1, FIRST + 5: 1.0 + 0.05, FIRST + 6: 0.5 + 0.15, FIRST + 7: 0.075}
+        {FIRST + 4: 0.2, FIRST + 5: 1.0 + 0.1, FIRST + 6: 0.5 + 0.3, FIRST + 7: 0.15}
     )
 
 
