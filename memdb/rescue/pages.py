@@ -4,7 +4,8 @@ Rows of a damaged file, read from its pages without SQLite.
 SQLite gives up a whole range of rows where one inner page of a table cannot be read. Here each leaf
 page is read by itself. First come the pages that a table still leads to, then the others,
 recognised by the form of their rows. Pages in the free list are left out. If the list cannot be
-read, memdb's own deletions stay deleted all the same, because they left zeros (ADR-0018). Source: https://www.sqlite.org/fileformat2.html
+read, memdb's own deletions stay deleted all the same, because they left zeros (ADR-0018).
+Source: https://www.sqlite.org/fileformat2.html
 """
 
 from __future__ import annotations

@@ -401,14 +401,14 @@ _resumes: list[Callable[[], None]] = []
 @atexit.register
 def _stop_all() -> None:
     """End the threads before the interpreter ends, which would stop them within a step."""
-    for one in tuple(_all):
+    for one in _all.copy():  # a collected one leaves it meanwhile
         upkeep = one()
         if upkeep is not None:
             upkeep.stop()
 
 
 def _pause_all() -> None:
-    for one in tuple(_all):
+    for one in _all.copy():  # a collected one leaves it meanwhile
         upkeep = one()
         if upkeep is not None:
             _resumes.append(upkeep.pause(FORK_S))
